@@ -1,0 +1,400 @@
+"""The profile model: every frame, its columns, their types and units are said here and nowhere else.
+
+Inside a profile all times are integer picoseconds (`_ps`) from the profile's zero, which is the earliest time on its
+axis; `Profile.zero_unix_ns` places that zero on the wall clock where the file tells. Row numbers are ids: a slice's id
+is its row in `slices`, a track's its row in `tracks`, and so on. Unknown is null, never 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any
+
+import msgspec
+import polars as pl
+
+PARSER_VERSION = 1
+"""Raise it when a parser reads the same bytes into different frames: cached profiles of other versions are read anew."""
+
+ROOT = 0xFFFFFFFF
+"""`slices.parent` of a slice that lies in no other."""
+
+
+class Kind(IntEnum):
+    """What a slice is, by its file's own words (category, line); what it computes is a question for the analysis."""
+
+    OP = 0
+    """A framework operator on the host (`cpu_op`, `Operator`)."""
+    ANNOTATION = 1
+    """A range named by the user or a framework (`user_annotation`, NVTX, TraceMe)."""
+    STEP = 2
+    """A step marker of the host (`ProfilerStep#N`, `step_num`) or of a `Steps` line."""
+    RUNTIME = 3
+    """A call into the driver or runtime (`cuda_runtime`, `hipLaunchKernel`)."""
+    SYNC = 4
+    """A runtime call in which the host waits for the device (`cudaDeviceSynchronize`)."""
+    KERNEL = 5
+    """Work on an accelerator's stream, collectives included; on TPU an `XLA Ops` event."""
+    COPY = 6
+    MEMSET = 7
+    PYTHON = 8
+    """A Python frame (`python_function`)."""
+    MODULE = 9
+    """A compiled program on a device (`XLA Modules`)."""
+    ASYNC = 10
+    """Device work that overlaps its issuer and must not be added to it (`Async XLA Ops`)."""
+    DEVICE_ANNOTATION = 11
+    """A projection of a host range on the device (`gpu_user_annotation`, derived XLA lines): never work."""
+    DEVICE_WAIT = 12
+    """A synchronisation as the device sees it (`cuda_sync`): never work."""
+    OVERHEAD = 13
+    """The profiler itself (`overhead`, `Trace`, Activity Buffer Request)."""
+    COUNTED = 14
+    """A range of hardware counters (`cuda_profiler_range`): never work."""
+    OTHER = 15
+
+
+WORK_KINDS = (Kind.KERNEL, Kind.COPY, Kind.MEMSET)
+"""The kinds whose union is a device's busy time."""
+
+HOST_CALL_KINDS = (Kind.RUNTIME, Kind.SYNC)
+
+
+class TrackKind(IntEnum):
+    HOST = 0
+    """A host thread."""
+    DEVICE = 1
+    """A stream or an op line of an accelerator: holds work."""
+    DEVICE_OTHER = 2
+    """A device's annotations, steps, modules, derived lines and waits."""
+    PROFILER = 3
+    """The profiler's own rows (Spans, Traces, overhead)."""
+
+
+class Warning(msgspec.Struct, frozen=True):
+    """Something mended, cut, skipped or doubtful. `code` is stable; `message` names file and count in plain words."""
+
+    code: str
+    message: str
+    count: int = 1
+
+
+class Source(msgspec.Struct, frozen=True):
+    """One file of the profile."""
+
+    path: str
+    format: str
+    """kineto, xla_json, chrome or xplane"""
+    container: str
+    """plain, gzip, zstd or zip"""
+    producer: str | None = None
+    bytes: int = 0
+    bytes_expanded: int = 0
+    events: int = 0
+    rank: int | None = None
+    world_size: int | None = None
+    host: str | None = None
+    run: str | None = None
+    base_unix_ns: int | None = None
+    """wall-clock time of the profile's zero according to this file"""
+    metadata: dict[str, Any] = {}
+    """the file's own top-level facts: flags (with_stack, record_shapes, ...), versions, distributedInfo, host_name"""
+
+
+SLICES = pl.Schema(
+    {
+        "start_ps": pl.Int64,
+        "dur_ps": pl.Int64,
+        "track": pl.UInt32,
+        "name": pl.UInt32,
+        "kind": pl.UInt8,
+        "parent": pl.UInt32,  # slice id on the same track, ROOT if none; a slice that sticks out of its parent ends with it
+        "depth": pl.UInt16,
+        "offset": pl.UInt64,  # byte offset of the event in the uncompressed source; 0 where the format has none
+    }
+)
+"""Everything that has a length; sorted by track, start, longer first, file order. The row number is the slice's id."""
+
+TRACKS = pl.Schema(
+    {
+        "kind": pl.UInt8,  # TrackKind
+        "source": pl.UInt16,  # row of Profile.sources
+        "process": pl.String,  # pid as text
+        "thread": pl.String,  # tid as text
+        "process_name": pl.String,
+        "thread_name": pl.String,
+        "device": pl.UInt16,  # row of devices; null on the host
+        "stream": pl.Int64,
+        "sort": pl.Int64,
+    }
+)
+
+NAMES = pl.Schema({"text": pl.String, "cat": pl.String})
+"""Distinct pairs of an event's name and its category as in the file ('' where it has none)."""
+
+OPS = pl.Schema(
+    {
+        "slice": pl.UInt32,
+        "external_id": pl.Int64,
+        "sequence": pl.Int64,  # autograd sequence number
+        "forward_thread": pl.Int64,  # of a backward op: thread of its forward op
+        "signature": pl.UInt32,  # row of signatures; null without recorded shapes
+    }
+)
+"""Operators and annotations with ids, shapes or types."""
+
+SIGNATURES = pl.Schema(
+    {
+        "dims": pl.String,  # JSON as recorded: "[[2,3],[3,4]]", nested for tensor lists
+        "types": pl.String,  # JSON: ["float","c10::BFloat16",""]
+        "strides": pl.String,
+        "concrete": pl.String,  # JSON of Concrete Inputs
+    }
+)
+"""Distinct input descriptions of ops; a part the file does not hold is null."""
+
+KERNELS = pl.Schema(
+    {
+        "slice": pl.UInt32,
+        "device": pl.UInt16,
+        "stream": pl.Int64,
+        "correlation": pl.Int64,
+        "external_id": pl.Int64,
+        "grid_x": pl.UInt32,
+        "grid_y": pl.UInt32,
+        "grid_z": pl.UInt32,
+        "block_x": pl.UInt32,
+        "block_y": pl.UInt32,
+        "block_z": pl.UInt32,
+        "registers": pl.UInt32,  # per thread
+        "shared_bytes": pl.UInt64,  # static and dynamic, per block
+        "occupancy_pct": pl.Float32,  # as the file states it
+        "blocks_per_unit": pl.Float32,
+        "warps_per_unit": pl.Float32,
+        "graph": pl.Int64,
+        "graph_node": pl.Int64,
+    }
+)
+
+COPIES = pl.Schema(
+    {
+        "slice": pl.UInt32,
+        "device": pl.UInt16,
+        "stream": pl.Int64,
+        "correlation": pl.Int64,
+        "external_id": pl.Int64,
+        "bytes": pl.Int64,
+        "peer": pl.Int64,  # the other device of a PtoP copy
+    }
+)
+"""Copies and memsets; direction and pinning stand in the name ("Memcpy HtoD (Pinned -> Device)")."""
+
+RUNTIME = pl.Schema({"slice": pl.UInt32, "correlation": pl.Int64, "external_id": pl.Int64})
+
+WAITS = pl.Schema(
+    {
+        "slice": pl.UInt32,
+        "device": pl.UInt16,
+        "stream": pl.Int64,  # waiting or waited-for stream, null for a whole context
+        "correlation": pl.Int64,
+        "event_correlation": pl.Int64,  # of the cudaEventRecord that is waited for
+        "on_stream": pl.Int64,
+    }
+)
+
+COLLECTIVES = pl.Schema(
+    {
+        "slice": pl.UInt32,  # a kernel, or the host op (record_param_comms) that holds the facts
+        "collective": pl.String,  # allreduce, _allgather_base, wait, ...
+        "group": pl.String,
+        "group_description": pl.String,
+        "group_size": pl.Int64,
+        "dtype": pl.String,
+        "in_elements": pl.Int64,
+        "out_elements": pl.Int64,
+        "ranks": pl.String,
+        "sequence": pl.Int64,
+    }
+)
+
+PYTHON = pl.Schema({"slice": pl.UInt32, "python_id": pl.Int64, "python_parent": pl.Int64, "module_id": pl.Int64})
+
+HLO = pl.Schema(
+    {
+        "slice": pl.UInt32,
+        "op": pl.UInt32,  # row of hlo_ops
+    }
+)
+"""Device events that belong to an HLO instruction."""
+
+HLO_OPS = pl.Schema(
+    {
+        "program_id": pl.UInt64,
+        "program": pl.String,  # module name
+        "name": pl.String,  # display name: fusion.12
+        "category": pl.String,  # hlo_category
+        "text": pl.String,  # the instruction's HLO text
+        "framework_op": pl.String,  # tf_op
+        "source": pl.String,  # file:line
+        "source_stack": pl.String,
+        "deduplicated": pl.String,
+        "flops": pl.Float64,  # per occurrence, as the compiler counted; null if unknown
+        "model_flops": pl.Float64,
+        "bytes": pl.Float64,  # per occurrence, all memories
+        "hbm_read_bytes": pl.Float64,
+        "hbm_write_bytes": pl.Float64,
+        "cmem_read_bytes": pl.Float64,
+        "cmem_write_bytes": pl.Float64,
+        "vmem_read_bytes": pl.Float64,
+        "vmem_write_bytes": pl.Float64,
+        "flops_from": pl.String,  # trace, hlo, none
+    }
+)
+
+LINKS = pl.Schema(
+    {
+        "work": pl.UInt32,  # slice of a kernel, copy or memset
+        "launch": pl.UInt32,  # slice of the runtime call; null: launched before the window, or the file has no call
+        "op": pl.UInt32,  # innermost op around or behind the launch; null if none
+    }
+)
+"""One row for each piece of device work, ordered by `work`."""
+
+BACKWARD = pl.Schema({"backward": pl.UInt32, "forward": pl.UInt32})
+
+COUNTERS = pl.Schema({"time_ps": pl.Int64, "source": pl.UInt16, "process": pl.String, "series": pl.String, "value": pl.Float64})
+
+MEMORY = pl.Schema(
+    {
+        "time_ps": pl.Int64,
+        "track": pl.UInt32,
+        "bytes": pl.Int64,  # negative: a free
+        "address": pl.Int64,
+        "allocated_bytes": pl.Int64,  # total after the event
+        "reserved_bytes": pl.Int64,
+        "device_type": pl.Int32,  # torch's: 0 CPU, 1 CUDA or HIP
+        "device_id": pl.Int32,
+        "out_of_memory": pl.Boolean,
+    }
+)
+
+FLOWS = pl.Schema({"id": pl.String, "cat": pl.String, "phase": pl.UInt8, "time_ps": pl.Int64, "track": pl.UInt32})
+"""Arrows: `phase` 0 start, 1 step, 2 end."""
+
+INSTANTS = pl.Schema({"time_ps": pl.Int64, "track": pl.UInt32, "name": pl.UInt32})
+
+DEVICES = pl.Schema(
+    {
+        "source": pl.UInt16,
+        "id": pl.Int64,  # the file's own number
+        "name": pl.String,  # as the file says; null if it does not
+        "kind": pl.String,  # gpu, tpu, npu, ...
+        "worked": pl.Boolean,  # has at least one kernel, copy or memset
+        "memory_bytes": pl.Int64,
+        "units": pl.Int64,  # SMs, CUs or cores
+        "capability": pl.String,  # "9.0"
+        "warp_size": pl.Int64,
+        "threads_per_unit": pl.Int64,
+        "threads_per_block": pl.Int64,
+        "registers_per_unit": pl.Int64,
+        "shared_bytes_per_unit": pl.Int64,
+        "clock_hz": pl.Float64,
+        "peak_flops": pl.Float64,  # as the file states it (TPU planes), FLOP/s
+        "bandwidths": pl.String,  # JSON {level: bytes/s} as the file states them
+        "note": pl.String,
+    }
+)
+
+STEPS = pl.Schema(
+    {
+        "source": pl.UInt16,
+        "number": pl.Int64,
+        "name": pl.String,
+        "start_ps": pl.Int64,
+        "dur_ps": pl.Int64,  # of the host's annotation, or of the Steps line
+        "slice": pl.UInt32,
+        "device": pl.UInt16,  # of a Steps line; null: a host annotation
+    }
+)
+"""Distinct step numbers of each source, in order of start."""
+
+FRAMES: dict[str, pl.Schema] = {
+    "slices": SLICES,
+    "tracks": TRACKS,
+    "names": NAMES,
+    "ops": OPS,
+    "signatures": SIGNATURES,
+    "kernels": KERNELS,
+    "copies": COPIES,
+    "runtime": RUNTIME,
+    "waits": WAITS,
+    "collectives": COLLECTIVES,
+    "python": PYTHON,
+    "hlo": HLO,
+    "hlo_ops": HLO_OPS,
+    "links": LINKS,
+    "backward": BACKWARD,
+    "counters": COUNTERS,
+    "memory": MEMORY,
+    "flows": FLOWS,
+    "instants": INSTANTS,
+    "devices": DEVICES,
+    "steps": STEPS,
+}
+
+
+def empty(frame: str) -> pl.DataFrame:
+    """An empty frame of the model, by its name in `FRAMES`."""
+    return pl.DataFrame(schema=FRAMES[frame])
+
+
+def _frame(name: str) -> Any:
+    return field(default_factory=lambda: empty(name))
+
+
+@dataclass(slots=True)
+class Profile:
+    """A profile as frames. Side tables are keyed by slice id and ordered by it."""
+
+    sources: list[Source] = field(default_factory=list)
+    warnings: list[Warning] = field(default_factory=list)
+    zero_unix_ns: int | None = None
+    from_cache: bool = False
+    seconds: float = 0.0
+    """time that loading took"""
+    slices: pl.DataFrame = _frame("slices")
+    tracks: pl.DataFrame = _frame("tracks")
+    names: pl.DataFrame = _frame("names")
+    ops: pl.DataFrame = _frame("ops")
+    signatures: pl.DataFrame = _frame("signatures")
+    kernels: pl.DataFrame = _frame("kernels")
+    copies: pl.DataFrame = _frame("copies")
+    runtime: pl.DataFrame = _frame("runtime")
+    waits: pl.DataFrame = _frame("waits")
+    collectives: pl.DataFrame = _frame("collectives")
+    python: pl.DataFrame = _frame("python")
+    hlo: pl.DataFrame = _frame("hlo")
+    hlo_ops: pl.DataFrame = _frame("hlo_ops")
+    links: pl.DataFrame = _frame("links")
+    backward: pl.DataFrame = _frame("backward")
+    counters: pl.DataFrame = _frame("counters")
+    memory: pl.DataFrame = _frame("memory")
+    flows: pl.DataFrame = _frame("flows")
+    instants: pl.DataFrame = _frame("instants")
+    devices: pl.DataFrame = _frame("devices")
+    steps: pl.DataFrame = _frame("steps")
+
+    def frames(self) -> dict[str, pl.DataFrame]:
+        """All frames by name, in the order of `FRAMES`."""
+        return {name: getattr(self, name) for name in FRAMES}
+
+    def check(self) -> None:
+        """Raise ValueError if a frame does not follow its schema or the slices are out of order (for tests)."""
+        for name, schema in FRAMES.items():
+            frame: pl.DataFrame = getattr(self, name)
+            if frame.schema != schema:
+                raise ValueError(f"{name}: {frame.schema} is not {schema}")
+        order = self.slices.select("track", "start_ps", -pl.col("dur_ps"))
+        if not order.equals(order.sort("track", "start_ps", "dur_ps", maintain_order=True)):
+            raise ValueError("slices are not sorted by track, start and falling length")

@@ -1,0 +1,212 @@
+"""The records that the analysis gives and every writer and screen shows: one struct a thing, named as in the JSON.
+
+Times at this edge are microseconds (`_us`), rates FLOP/s and bytes/s, sizes bytes, shares percent (`_pct`). Unknown is
+None and is shown as `--`; 0 is a measured zero. Long tables (ops, kernels, roofline rows) are polars frames with the
+columns of `TABLES`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+
+class SourceInfo(msgspec.Struct):
+    path: str
+    format: str
+    container: str
+    producer: str | None
+    bytes: int
+    bytes_expanded: int
+    events: int
+    seconds: float
+    from_cache: bool
+
+
+class Summary(msgspec.Struct):
+    """Facts of the whole file (`--step all`); a fact that the profile does not hold is None."""
+
+    slices: int
+    kernels: int
+    kernel_us: float
+    memcpy_us: float
+    gpu_busy_us: float
+    gpu_busy_pct: float | None
+    gpu_idle_in_step_us: float | None
+    comm_us: float
+    exposed_comm_us: float
+    steps: int
+    step_us: list[float]
+    step_names: list[str]
+    devices: int
+    device_names: list[str]
+    kernel_us_by_device: dict[str, float]
+    ranks: int | None
+    hosts: int | None
+    runs: int | None
+    kernel_us_by_rank: dict[str, float] | None
+    unlinked_kernels: int
+    total_self_us: float
+    self_us_min: float | None
+    sync_us: float
+    span_us: float
+    flops_total: float | None
+    distinct_kernels: int
+    threads: int
+    process_names: list[str]
+    counter_series: list[str]
+    peak_mem_bytes: int | None
+    min_launch_delay_us: float | None
+    cpu_top: str | None
+    device_step_us: list[float]
+    compute_busy_pct: float | None
+    mfu_pct: float | None
+    mfu_palm_pct: float | None
+    hfu_pct: float | None
+    mbu_pct: float | None
+    self_cpu_us: float | None
+    self_device_us: float | None
+
+
+class WarningInfo(msgspec.Struct):
+    code: str
+    message: str
+    count: int
+
+
+class DeviceInfo(msgspec.Struct):
+    """A device of the profile with its roofs. `id` is the file's own number."""
+
+    id: int
+    name: str | None
+    model: str | None
+    """id of the hardware table's entry; None: unknown device, no roof"""
+    kind: str
+    units: int | None
+    memory_bytes: int | None
+    peaks: dict[str, float]
+    """dtype: dense FLOP/s"""
+    bandwidths: dict[str, float]
+    """level (hbm, l2, l1, vmem, cmem, ...): bytes/s"""
+    roofs_from: str | None
+    """measured, vendor, trace, derived or option"""
+    ridge: dict[str, dict[str, float]]
+    notes: list[str]
+    links: dict[str, float] = {}
+    """link (nvlink, xgmi, pcie): bytes/s in one direction"""
+    matched_by: str | None = None
+    """why this model: exact name, pattern, units and memory, ..."""
+
+
+class StepRow(msgspec.Struct):
+    name: str
+    rank: int | None
+    phase: str | None
+    complete: bool
+    steady: bool
+    start_us: float
+    dur_us: float
+    host_dur_us: float
+    compute_us: float | None
+    exposed_comm_us: float | None
+    exposed_copy_us: float | None
+    idle_us: float | None
+    comm_us: float | None
+    copy_us: float | None
+    host_wait_us: float | None
+    kernel_gap_us: float | None
+    launched_device_us: float | None
+    busy_pct: float | None
+    compute_busy_pct: float | None
+    launches: int | None
+    mfu_pct: float | None = None
+    hfu_pct: float | None = None
+    mbu_pct: float | None = None
+    tensor_core_pct: float | None = None
+    sm_efficiency_pct: float | None = None
+    host_busy_pct: float | None = None
+
+
+class Roof(msgspec.Struct):
+    kind: str
+    """compute, memory, link or launch"""
+    level: str | None
+    dtype: str | None
+    value: float
+    unit: str
+    """FLOP/s, B/s or s"""
+    source: str
+    """vendor, measured, trace, derived or given"""
+
+
+class RooflineRow(msgspec.Struct):
+    level: str
+    """program, phase, category, module, op or kernel"""
+    step: str
+    name: str
+    category: str | None
+    calls: int
+    time_us: float
+    time_per_unit_us: float | None
+    flops: float | None
+    model_flops: float | None
+    bytes: dict[str, float]
+    flops_per_s: float | None
+    bytes_per_s: dict[str, float]
+    intensity: dict[str, float]
+    bytes_by_role: dict[str, dict[str, float]] | None
+    bound_by: str | None
+    limiter: str | None
+    pct_of_peak_flops: float | None
+    pct_of_peak_bw: float | None
+    pct_of_roof: float | None
+    time_bound_us: float | None
+    headroom_us: float | None
+    dtype: str | None
+    flops_from: str
+    """trace, shapes, hlo or none"""
+    bytes_from: str
+    flags: list[str]
+    shapes: str | None = None
+    op: str | None = None
+    """for a kernel row: the op whose shapes gave the work"""
+
+
+class Coverage(msgspec.Struct):
+    """Shares of the device's busy time (percent): work with FLOPs, with bytes only, with neither."""
+
+    modelled_pct: float | None
+    bytes_only_pct: float | None
+    unknown_pct: float | None
+
+
+class Roofline(msgspec.Struct):
+    coverage: Coverage
+    roofs: list[Roof]
+    program: list[RooflineRow]
+    steps: list[RooflineRow]
+    ops: list[RooflineRow]
+
+
+class Finding(msgspec.Struct):
+    id: str
+    severity: str
+    title: str
+    time_at_stake_us: float | None
+    share_of_step_pct: float | None
+    evidence: dict[str, Any]
+    advice: str
+    where: dict[str, str]
+
+
+TABLES: dict[str, tuple[str, ...]] = {}
+"""Columns of each `ops --by` table, in order: the shared ones first."""
+
+_SHARED = (
+    "name", "category", "calls", "total_us", "self_us", "mean_us", "min_us", "max_us", "p50_us", "p99_us", "pct",
+    "device_us", "host_us", "flops", "bytes", "dtype", "bound_by", "pct_of_roof",
+)  # fmt: skip
+TABLES["category"] = _SHARED
+TABLES["kernel"] = (*_SHARED, "stream_ids", "grid", "block", "occupancy_pct", "tensor_core", "launched_by")
+TABLES["op"] = (*_SHARED, "self_device_us", "shapes", "is_backward", "memory_bytes", "self_memory_bytes")
