@@ -252,6 +252,39 @@ HLO_OPS = pl.Schema(
     }
 )
 
+HLO_FACTS = pl.Schema(
+    {
+        "op": pl.UInt32,  # row of hlo_ops
+        "symbol_id": pl.UInt64,  # the compiler's number of the instruction; 0 and null: XProf's tables leave it out
+        "opcode": pl.String,
+        "shape": pl.String,  # of the result, with layout
+        "dtype": pl.String,  # that the arithmetic runs in: bf16, f32, s8, ...
+        "custom_call": pl.String,  # target
+        "xprof_flops": pl.Float64,  # per occurrence as XProf counts from the same HLO; null: it has no HLO for the op
+        "xprof_bytes": pl.Float64,
+        "xprof_category": pl.String,
+        "autotuned": pl.Boolean,
+        "operands": pl.String,  # JSON list of names
+        "users": pl.String,  # JSON list of names
+    }
+)
+"""What an XPlane file knows beyond `hlo_ops`, one row for each of its rows at most."""
+
+HLO_EVENTS = pl.Schema(
+    {
+        "slice": pl.UInt32,
+        "time_scale": pl.Float64,  # time at the nominal clock over time (DVFS)
+        "dma_stall_ps": pl.Int64,
+        "flops": pl.Float64,  # of this occurrence: custom calls
+        "model_flops": pl.Float64,
+        "bytes": pl.Float64,
+    }
+)
+"""Costs of single device events, for the few that carry them."""
+
+DEVICE_CLOCK = pl.Schema({"slice": pl.UInt32, "start_ps": pl.Int64, "dur_ps": pl.Int64})
+"""A device event as its own clock saw it, where the file has both: `slices` holds the time aligned with the host."""
+
 LINKS = pl.Schema(
     {
         "work": pl.UInt32,  # slice of a kernel, copy or memset
@@ -278,6 +311,22 @@ MEMORY = pl.Schema(
         "out_of_memory": pl.Boolean,
     }
 )
+
+ALLOCATIONS = pl.Schema(
+    {
+        "memory": pl.UInt32,  # row of memory
+        "allocator": pl.String,
+        "available_bytes": pl.Int64,
+        "peak_bytes": pl.Int64,  # the allocator's own, up to here
+        "requested_bytes": pl.Int64,
+        "fragmentation": pl.Float64,
+        "framework_op": pl.String,
+        "region": pl.String,
+        "dtype": pl.String,
+        "shape": pl.String,
+    }
+)
+"""What an XPlane file's allocator says beyond `memory`."""
 
 FLOWS = pl.Schema({"id": pl.String, "cat": pl.String, "phase": pl.UInt8, "time_ps": pl.Int64, "track": pl.UInt32})
 """Arrows: `phase` 0 start, 1 step, 2 end."""
@@ -333,10 +382,14 @@ FRAMES: dict[str, pl.Schema] = {
     "python": PYTHON,
     "hlo": HLO,
     "hlo_ops": HLO_OPS,
+    "hlo_facts": HLO_FACTS,
+    "hlo_events": HLO_EVENTS,
+    "device_clock": DEVICE_CLOCK,
     "links": LINKS,
     "backward": BACKWARD,
     "counters": COUNTERS,
     "memory": MEMORY,
+    "allocations": ALLOCATIONS,
     "flows": FLOWS,
     "instants": INSTANTS,
     "devices": DEVICES,
@@ -376,10 +429,14 @@ class Profile:
     python: pl.DataFrame = _frame("python")
     hlo: pl.DataFrame = _frame("hlo")
     hlo_ops: pl.DataFrame = _frame("hlo_ops")
+    hlo_facts: pl.DataFrame = _frame("hlo_facts")
+    hlo_events: pl.DataFrame = _frame("hlo_events")
+    device_clock: pl.DataFrame = _frame("device_clock")
     links: pl.DataFrame = _frame("links")
     backward: pl.DataFrame = _frame("backward")
     counters: pl.DataFrame = _frame("counters")
     memory: pl.DataFrame = _frame("memory")
+    allocations: pl.DataFrame = _frame("allocations")
     flows: pl.DataFrame = _frame("flows")
     instants: pl.DataFrame = _frame("instants")
     devices: pl.DataFrame = _frame("devices")
