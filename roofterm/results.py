@@ -75,6 +75,15 @@ class WarningInfo(msgspec.Struct):
     count: int
 
 
+class RoofSet(msgspec.Struct):
+    """What one source says of a device, before sources are merged."""
+
+    peaks: dict[str, float]
+    bandwidths: dict[str, float]
+    links: dict[str, float]
+    note: str | None = None
+
+
 class DeviceInfo(msgspec.Struct):
     """A device of the profile with its roofs. `id` is the file's own number."""
 
@@ -97,6 +106,12 @@ class DeviceInfo(msgspec.Struct):
     """link (nvlink, xgmi, pcie): bytes/s in one direction"""
     matched_by: str | None = None
     """why this model: exact name, pattern, units and memory, ..."""
+    sources: dict[str, str] = {}
+    """dtype, level or link: where its figure comes from (vendor, measured, trace, derived or given)"""
+    sets: dict[str, RoofSet] = {}
+    """every source's own figures (vendor, measured, trace, given), to be shown side by side"""
+    partition: str | None = None
+    """the device is a part of its model: "MIG 1g.5gb", "CPX partition", "fewer units"; peaks and bandwidths are scaled"""
 
 
 class StepRow(msgspec.Struct):
