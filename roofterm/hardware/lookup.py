@@ -20,6 +20,9 @@ SAME = 0.01
 MEMORY_LOW, MEMORY_HIGH = 0.88, 1.04
 """Total memory as drivers report it, over the table's: ECC of GDDR parts and reserved memory take up to 10 %."""
 
+SAME_CLOCK = 0.015
+"""Only tells parts of one die apart (V100 SXM2 from PCIe, MI355X from MI350X)."""
+
 GENERIC = re.compile(r"(nvidia |amd )?(radeon )?(graphics|graphics device|gpu|device|instinct)?|(amd|nvidia) gpu\b.*|gfx\w+", re.IGNORECASE)
 """Names that say nothing of the product."""
 
@@ -36,6 +39,8 @@ class Facts(msgspec.Struct, frozen=True):
     warp_size: int | None = None
     kind: str | None = None
     """gpu, tpu, ..."""
+    clock_hz: float | None = None
+    """highest clock the driver reports (XLA writes it)"""
 
 
 class Match(msgspec.Struct, frozen=True):
@@ -155,6 +160,7 @@ def _by_properties(name: str, facts: Facts, table: Table) -> Match | None:
         and (facts.warp_size != 64 or device.vendor == "amd")
         and (generic or _is_of_family(name, device))
     ]
+    fits = [device for device in fits if _clock_fits(device, facts.clock_hz)] or fits
     board = [device for device in fits if _bare(name) in {_bare(known) for known in device.board_names}]
     fits = board or fits
     if not fits:
@@ -206,6 +212,11 @@ def _same(values: list[float | None]) -> bool:
 def _memory_fits(device: Device, memory_bytes: int, scale: float = 1.0) -> bool:
     sizes = (device.memory.bytes, *device.memory.other_bytes)
     return any(MEMORY_LOW <= memory_bytes / (size * scale) <= MEMORY_HIGH for size in sizes)
+
+
+def _clock_fits(device: Device, clock_hz: float | None) -> bool:
+    known = device.clock_max_reported_hz or device.clock_boost_hz
+    return not clock_hz or known is None or abs(clock_hz / known - 1) <= SAME_CLOCK
 
 
 def _without_bandwidth(memory: Memory) -> Memory:

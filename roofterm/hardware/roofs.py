@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from roofterm.analysis.scope import RoofChoice
+from roofterm.hardware.choice import RoofChoice
 from roofterm.hardware.config_devices import UserDevice, load_user_devices, match_user_device
 from roofterm.hardware.lookup import WHAT_TO_DO, Facts, Match, find, resolve
 from roofterm.hardware.partition import Scale
@@ -63,6 +63,7 @@ def device_info(
         capability=row.get("capability"),
         warp_size=row.get("warp_size"),
         kind=row.get("kind"),
+        clock_hz=row.get("clock_hz"),
     )
     match, own = _match(facts, choice, user)
     kind = facts.kind or "gpu"
