@@ -1,0 +1,66 @@
+"""The two lines at the top: what is open, and the screens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from textual.strip import Strip
+
+from roofterm.text.safe import cell_width
+from roofterm.tui.widgets.glyphs import shown
+from roofterm.tui.widgets.line_widget import LineWidget, Piece, pieces_width
+
+
+class Header(LineWidget):
+    """Program and file at the left, facts of the profile at the right: the file gives way first, then facts from the end."""
+
+    DEFAULT_CSS = "Header { height: 1; dock: top; }"
+
+    def __init__(self, title: str) -> None:
+        super().__init__(id="header")
+        self.title = title
+        self.facts: Sequence[str] = ()
+
+    def show(self, title: str, facts: Sequence[str]) -> None:
+        if (title, list(facts)) != (self.title, list(self.facts)):
+            self.title, self.facts = title, list(facts)
+            self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        width = self.size.width
+        brand: list[Piece] = [(" roofterm ", self.palette.tab_on), (" ", self.palette.text)]
+        facts = list(self.facts)
+        while facts and pieces_width(brand) + 16 + sum(cell_width(f) + 3 for f in facts) > width:
+            facts.pop()
+        right = (" | " if self.look.ascii else " · ").join(shown(f, width, self.look) for f in facts)
+        room = width - pieces_width(brand) - cell_width(right) - 3
+        title = shown(self.title, max(room, 8), self.look)
+        gap = max(width - pieces_width(brand) - cell_width(title) - cell_width(right) - 1, 1)
+        return self.strip([*brand, (title, self.palette.strong), (" " * gap, self.palette.text), (right, self.palette.muted)])
+
+
+class Tabs(LineWidget):
+    """The screens with their keys, the one shown marked by brackets as well as by colour."""
+
+    DEFAULT_CSS = "Tabs { height: 1; dock: top; }"
+
+    def __init__(self) -> None:
+        super().__init__(id="tabs")
+        self.tabs: Sequence[tuple[str, str, str]] = ()
+        self.shown = ""
+
+    def show(self, tabs: Sequence[tuple[str, str, str]], shown: str) -> None:
+        if (list(tabs), shown) != (list(self.tabs), self.shown):
+            self.tabs, self.shown = list(tabs), shown
+            self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        wide = sum(len(key) + len(title) + 4 for _, key, title in self.tabs) + 1 <= self.size.width
+        pieces: list[Piece] = [(" ", self.palette.text)]
+        for name, key, title in self.tabs:
+            if name == self.shown:
+                pieces.append((f"[{key} {title}]", self.palette.key))
+            else:
+                pieces.append((f" {key} {title} " if wide else f" {key} {title[:4]} ", self.palette.tab))
+            pieces.append((" " if wide else "", self.palette.text))
+        return self.strip(pieces)

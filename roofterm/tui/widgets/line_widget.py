@@ -1,0 +1,79 @@
+"""A widget that is drawn line by line, in the explorer's styles and in characters that the terminal has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.geometry import Region
+from textual.strip import Strip
+from textual.widget import Widget
+
+from roofterm.text.safe import cell_width
+from roofterm.tui.themes import Palette, palette
+from roofterm.tui.widgets.glyphs import Look, shown
+
+Piece = tuple[str, Style]
+"""Text that is already safe, and its style."""
+
+_PLAIN = palette("dark")
+
+
+class LineWidget(Widget):
+    """Subclasses give `render_line`. Every segment they draw has a style: without colours Textual fails on one that has none."""
+
+    DEFAULT_CSS = "LineWidget { height: 1fr; }"
+
+    @property
+    def palette(self) -> Palette:
+        found = getattr(self.app, "palette", None)
+        return found if isinstance(found, Palette) else _PLAIN
+
+    @property
+    def look(self) -> Look:
+        found = getattr(self.app, "look", None)
+        return found if isinstance(found, Look) else Look()
+
+    def blank(self) -> Strip:
+        return Strip.blank(self.size.width, self.palette.text)
+
+    def strip(self, pieces: Iterable[Piece], fill: Style | None = None) -> Strip:
+        """Pieces as a line of exactly the widget's width, the rest filled with blanks."""
+        return strip_of(pieces, self.size.width, fill or self.palette.text, self.look)
+
+    def refresh_lines_at(self, *lines: int) -> None:
+        """Draw only these lines anew, counted from the top of the content."""
+        self.refresh(*(Region(0, y, self.size.width, 1) for y in lines if 0 <= y < self.size.height))
+
+
+def strip_of(pieces: Iterable[Piece], width: int, fill: Style, look: Look) -> Strip:
+    """Pieces cut or padded to `width` cells; neighbours of one style become one segment, which saves bytes on the line."""
+    segments: list[Segment] = []
+    used = 0
+    for text, style in pieces:
+        room = width - used
+        if room <= 0:
+            break
+        part = text if cell_width(text) <= room else shown(text, room, look)
+        if not part:
+            continue
+        used += cell_width(part)
+        if segments and segments[-1].style == style:
+            segments[-1] = Segment(segments[-1].text + part, style)
+        else:
+            segments.append(Segment(part, style))
+    if used < width:
+        segments.append(Segment(" " * (width - used), fill))
+    return Strip(segments, width)
+
+
+def aligned(text: str, width: int, look: Look, right: bool = False) -> str:
+    """Text made safe and exactly `width` cells wide."""
+    part = shown(text, width, look)
+    pad = " " * (width - cell_width(part))
+    return pad + part if right else part + pad
+
+
+def pieces_width(pieces: Sequence[Piece]) -> int:
+    return sum(cell_width(text) for text, _ in pieces)
