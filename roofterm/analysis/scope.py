@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
+from roofterm.hardware.choice import RoofChoice
+
+__all__ = ["ALL", "STEADY", "RoofChoice", "Scope", "ScopeError"]
+
 
 class Scope(msgspec.Struct, frozen=True):
     """Steps, ranks and window that a result speaks of, and the filter expression."""
@@ -18,18 +22,9 @@ class Scope(msgspec.Struct, frozen=True):
     """count infeed and outfeed"""
 
 
-class RoofChoice(msgspec.Struct, frozen=True):
-    """Whose peaks to use."""
-
-    device: str | None = None
-    """name or id from the hardware table instead of the profile's own device"""
-    roofs: str | None = None
-    """measured, vendor or trace; None: the best known"""
-    peaks: dict[str, float] = {}
-    """dtype: FLOP/s, given by the user"""
-    bandwidths: dict[str, float] = {}
-    """level: bytes/s, given by the user"""
-
-
 ALL = Scope()
 STEADY = Scope(step="steady")
+
+
+class ScopeError(ValueError):
+    """A scope that this profile does not have (a step or rank that is not there); the message says what there is."""

@@ -5,19 +5,34 @@ The commands, the report and the explorer all show a Study's results, so a figur
 
 from __future__ import annotations
 
-from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from roofterm.analysis import profiler_tree, steps, tables
+from roofterm.analysis.categories import HOST_CATEGORIES, TITLES, Category, classify, kernel_facts
+from roofterm.analysis.costs.profiler import profiler_flops
+from roofterm.analysis.filters import parse
+from roofterm.analysis.roofline import flops_total, roof_warnings
+from roofterm.analysis.row_filter import row_predicate
 from roofterm.analysis.scope import ALL, STEADY, RoofChoice, Scope
+from roofterm.analysis.selection import Selection, select
+from roofterm.analysis.summary import summarise
+from roofterm.analysis.work import WorkClass, device_work
+from roofterm.hardware.roofs import device_infos, device_warnings
 from roofterm_parsers.nesting import self_times
-from roofterm_parsers.profile import Profile
+from roofterm_parsers.profile import Profile, Warning
 
 if TYPE_CHECKING:
     from roofterm import results
+
+T = TypeVar("T")
+
+_CLASSES = {Category.COMMUNICATION: WorkClass.COMMUNICATION, Category.COPY: WorkClass.COPY, Category.MEMSET: WorkClass.COPY}
 
 
 class Study:
@@ -26,6 +41,7 @@ class Study:
     def __init__(self, profile: Profile, roofs: RoofChoice | None = None) -> None:
         self.profile = profile
         self.roofs = roofs or RoofChoice()
+        self._kept: dict[object, object] = {}
 
     # Arrays over slices (index: slice id)
 
@@ -47,30 +63,130 @@ class Study:
         return self_times(self.profile.slices["parent"].to_numpy(), self.start_ps, self.dur_ps)
 
     @cached_property
+    def names(self) -> pl.DataFrame:
+        """Row for row with `profile.names`: category by name, dtype, tensor_core, short."""
+        return classify(self.profile.names)
+
+    @cached_property
+    def facts(self) -> pl.DataFrame:
+        """One row a kernel, copy or memset: category (u8), dtype, tensor_core, evidence."""
+        return kernel_facts(self.profile)
+
+    @cached_property
     def category(self) -> NDArray[np.uint8]:
-        """`categories.Category` of each slice: what it computes, or for the host what it is."""
-        raise NotImplementedError
+        """`Category` of each slice: what device work computes, what a host slice is."""
+        codes = np.full(256, int(Category.HOST_OTHER), np.uint8)
+        for kind, category in HOST_CATEGORIES.items():
+            codes[int(kind)] = int(category)
+        categories = codes[self.kind]
+        categories[self.facts["slice"].to_numpy()] = self.facts["category"].to_numpy()
+        return categories
+
+    # Frames
+
+    @cached_property
+    def work(self) -> pl.DataFrame:
+        """Device work, schema `work.WORK`."""
+        codes = {int(category): int(work_class) for category, work_class in _CLASSES.items()}
+        classes = self.facts.select(
+            "slice",
+            work_class=pl.col("category").replace_strict(codes, default=int(WorkClass.COMPUTE), return_dtype=pl.UInt8),
+        )
+        return device_work(self.profile, self.self_ps, classes)
+
+    @cached_property
+    def windows(self) -> pl.DataFrame:
+        """Windows of the steps, schema `steps.WINDOWS`."""
+        return steps.step_windows(self.profile, self.work)
+
+    @cached_property
+    def profiler_events(self) -> pl.DataFrame:
+        """The profiler's function events, schema `profiler_tree.EVENTS`."""
+        return profiler_tree.profiler_events(self.profile, self.work)
+
+    def selection(self, scope: Scope) -> Selection:
+        """The part of the profile that a scope names. Raises ScopeError."""
+        part = Scope(step=scope.step, window_ps=scope.window_ps, rank=scope.rank)
+        return self._keep(("selection", part), lambda: select(self.profile, self.work, self.windows, part))
 
     # Results
 
     def devices(self) -> list[results.DeviceInfo]:
         """Devices that worked, or all if none did, with their roofs."""
-        raise NotImplementedError
+        return self._keep("devices", lambda: device_infos(self.profile, self.roofs))
+
+    def warnings(self) -> list[Warning]:
+        """What loading had to mend, and what the analysis doubts."""
+        return self._keep("warnings", lambda: [*self.profile.warnings, *device_warnings(self.devices()), *roof_warnings(self.roofline(ALL))])
 
     def summary(self) -> results.Summary:
         """Facts of the whole file."""
-        raise NotImplementedError
+        return self._keep("summary", lambda: summarise(self.profile, self.work, self.self_ps, self.steps(), self.flops_total))
+
+    @cached_property
+    def flops_total(self) -> float | None:
+        """FLOPs of all launches of the file, each counted once; None where no rule could count any."""
+        return flops_total(self.profile, self.work)
 
     def steps(self) -> list[results.StepRow]:
         """One row a step and rank, with the breakdown that adds up."""
-        raise NotImplementedError
+        return self._keep("steps", lambda: steps.step_rows(self.profile, self.work, self.windows))
 
     def table(self, by: str, scope: Scope = ALL, group: str | None = None) -> pl.DataFrame:
-        """The `ops --by` table: columns of `results.TABLES[by]`, most total time first, all rows."""
-        raise NotImplementedError
+        """The `ops --by` table: columns of `results.TABLES[by]`, most total time first, all rows that the filter lets through.
+
+        Raises FilterError for a wrong expression, ScopeError for a step or rank that is not there.
+        """
+        part = Scope(step=scope.step, window_ps=scope.window_ps, rank=scope.rank)
+        table = self._keep(("table", by, part, group), lambda: self._table(by, part, group))
+        wanted = parse(scope.where)
+        return table.filter(row_predicate(wanted, table.schema)) if wanted else table
 
     def roofline(self, scope: Scope = STEADY, top: int = 1000) -> results.Roofline:
-        raise NotImplementedError
+        """Rooflines of the program, its steps and its ops."""
+        part = Scope(step=scope.step, window_ps=scope.window_ps, rank=scope.rank, infeed=scope.infeed)
+        return self._keep(("roofline", part, top), lambda: self._roofline(part, top))
 
     def findings(self, scope: Scope = STEADY) -> list[results.Finding]:
+        """What to fix first, most time at stake first."""
+        return []
+
+    def _table(self, by: str, scope: Scope, group: str | None) -> pl.DataFrame:
+        part = self.selection(scope)
+        if by in ("kernel", "category"):
+            titles = self.facts.with_columns(category=pl.col("category").replace_strict(dict(enumerate(TITLES)), return_dtype=pl.String))
+            make = tables.kernel_table if by == "kernel" else tables.category_table
+            return make(self.profile, part.work, titles)
+        if any(source.format == "kineto" for source in self.profile.sources):
+            return self._profiler_table(part, by_shape=group == "shape")
+        slices = self.profile.slices if part.slices is None else self.profile.slices.filter(pl.Series(part.slices))
+        own = self.self_ps if part.slices is None else self.self_ps[part.slices]
+        return tables.host_op_table(self.profile, slices, pl.Series(own))
+
+    def _profiler_table(self, part: Selection, by_shape: bool) -> pl.DataFrame:
+        events = self.profiler_events
+        memory = profiler_tree.top_level_memory(self.profile, events)
+        if part.slices is not None:
+            events = events.filter(pl.Series(part.slices[events["slice"].to_numpy()]))
+            memory = (0, 0)
+        return tables.profiler_op_table(self.profile, events, self._profiler_flops(events), memory, by_shape)
+
+    def _profiler_flops(self, events: pl.DataFrame) -> pl.Series:
+        """The profiler's FLOPs of each event: one evaluation for each distinct op and signature."""
+        ops = events.select("slice").join(self.profile.ops.select("slice", "signature"), on="slice", how="left", maintain_order="left")
+        name = self.profile.slices["name"].gather(ops["slice"])
+        calls = pl.DataFrame({"name": name, "signature": ops["signature"]})
+        distinct = calls.unique().drop_nulls()
+        texts = self.profile.names["text"].gather(distinct["name"]).to_list()
+        shapes = self.profile.signatures[distinct["signature"]]
+        flops = map(profiler_flops, texts, shapes["dims"].to_list(), shapes["concrete"].to_list())
+        distinct = distinct.with_columns(flops=pl.Series(list(flops), dtype=pl.Int64))
+        return calls.join(distinct, on=["name", "signature"], how="left", maintain_order="left")["flops"].fill_null(0)
+
+    def _roofline(self, scope: Scope, top: int) -> results.Roofline:
         raise NotImplementedError
+
+    def _keep(self, key: object, make: Callable[[], T]) -> T:
+        if key not in self._kept:
+            self._kept[key] = make()
+        return cast(T, self._kept[key])

@@ -1,0 +1,184 @@
+"""The facts of a whole file (`summary` of the report): one value each, for the whole input."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from roofterm.analysis.intervals import covered
+from roofterm.analysis.steps import US, DeviceLine, exposed_communication
+from roofterm.analysis.work import WorkClass, busy
+from roofterm.results import StepRow, Summary
+from roofterm_parsers.profile import Kind, Profile, TrackKind
+
+SYNC_CALL = r"^(cuda|hip|cu)\w*Synchronize"
+
+
+def summarise(profile: Profile, work: pl.DataFrame, self_ps: NDArray[np.int64], steps: list[StepRow], flops_total: float | None) -> Summary:
+    """Facts of `profile`; `steps` are its step rows, `work` its device work (schema `work.WORK`)."""
+    kernels = work.filter(pl.col("kind") == Kind.KERNEL)
+    copies = work.filter(pl.col("kind") != Kind.KERNEL)
+    by_device = {int(key[0]): group for key, group in work.group_by("device", maintain_order=True)}  # type: ignore[call-overload]
+    lines = [DeviceLine(group, profile) for group in by_device.values()]
+    span = _span(profile)
+    busy_ps = sum(line.busy.length for line in lines)
+    compute_ps = sum(line.compute.length for line in lines)
+    window = span * len(by_device)
+    communication = kernels.filter(pl.col("work_class") == int(WorkClass.COMMUNICATION))
+    kernels_here = profile.devices[kernels["device"]] if kernels.height else profile.devices[:0]
+    host_steps = profile.steps
+    return Summary(
+        slices=profile.slices.height,
+        kernels=kernels.height,
+        kernel_us=int(kernels["own_ps"].sum()) / US,
+        memcpy_us=int(copies["own_ps"].sum()) / US,
+        gpu_busy_us=busy_ps / US,
+        gpu_busy_pct=100 * busy_ps / window if window else None,
+        gpu_idle_in_step_us=_idle_in_steps(profile, by_device),
+        comm_us=int(communication["own_ps"].sum()) / US,
+        exposed_comm_us=sum(exposed_communication(line) for line in lines) / US,
+        steps=host_steps["number"].n_unique(),
+        step_us=_longest(host_steps.select("number", value=pl.col("dur_ps") / US)),
+        step_names=host_steps.unique("number", keep="first").sort("number")["name"].to_list(),
+        devices=len(by_device),
+        device_names=_names(profile, by_device),
+        kernel_us_by_device=_sums(kernels_here["id"], kernels["own_ps"]),
+        ranks=_distinct([s.rank for s in profile.sources]),
+        hosts=_distinct([s.host for s in profile.sources]),
+        runs=_distinct([s.run for s in profile.sources]),
+        kernel_us_by_rank=_by_rank(profile, kernels, kernels_here["source"]),
+        unlinked_kernels=kernels["launch"].null_count(),
+        total_self_us=int(self_ps.sum()) / US,
+        self_us_min=_smallest_self(profile, self_ps),
+        sync_us=_sync(profile) / US,
+        span_us=span / US,
+        flops_total=flops_total,
+        distinct_kernels=profile.slices[kernels["slice"]]["name"].n_unique(),
+        threads=_threads(profile),
+        process_names=sorted(set(profile.tracks["process_name"].drop_nulls().to_list()) - {""}),
+        counter_series=profile.counters["series"].unique().sort().to_list(),
+        peak_mem_bytes=_peak_memory(profile),
+        min_launch_delay_us=_least_delay(profile, work),
+        cpu_top=_top_op(profile),
+        device_step_us=_device_steps(steps),
+        compute_busy_pct=100 * compute_ps / window if window else None,
+        mfu_pct=None,
+        mfu_palm_pct=None,
+        hfu_pct=None,
+        mbu_pct=None,
+        self_cpu_us=None,
+        self_device_us=int(work["own_ps"].sum()) / US if work.height else None,
+    )
+
+
+def _span(profile: Profile) -> int:
+    """Last end less first start of what is shown, ps: the profiler's own rows do not stretch it."""
+    host = profile.slices.filter(~pl.col("kind").is_in([int(Kind.OVERHEAD)]))
+    shown = host if host.height else profile.slices
+    if shown.height == 0:
+        times = [frame["time_ps"] for frame in (profile.counters, profile.instants, profile.memory) if frame.height]
+        return max((int(t.max()) for t in times), default=0) - min((int(t.min()) for t in times), default=0)  # type: ignore[arg-type]
+    last = (shown["start_ps"] + shown["dur_ps"]).max()
+    return int(last) - int(shown["start_ps"].min())  # type: ignore[arg-type]
+
+
+def _idle_in_steps(profile: Profile, by_device: dict[int, pl.DataFrame]) -> float | None:
+    """Length of the steps (as annotated) less the union of device work inside them, over devices."""
+    if profile.steps.height == 0 or not by_device:
+        return None
+    idle = 0
+    for device, work in by_device.items():
+        steps = profile.steps.filter(
+            (pl.col("source") == profile.devices["source"][device]) & (pl.col("device").is_null() | (pl.col("device") == device))
+        )
+        start = steps["start_ps"].to_numpy()
+        end = start + steps["dur_ps"].to_numpy()
+        idle += int((end - start).sum() - covered(busy(work), start, end).sum())
+    return idle / US
+
+
+def _longest(values: pl.DataFrame) -> list[float]:
+    """The longest value of each step number, in order: a step takes as long as its slowest rank."""
+    return values.group_by("number").agg(pl.col("value").max()).sort("number")["value"].to_list()
+
+
+def _device_steps(steps: list[StepRow]) -> list[float]:
+    longest: dict[str, float] = {}
+    for step in steps:
+        longest[step.name] = max(longest.get(step.name, 0.0), step.dur_us)
+    return list(longest.values())
+
+
+def _names(profile: Profile, by_device: dict[int, pl.DataFrame]) -> list[str]:
+    worked = profile.devices[sorted(by_device)] if by_device else profile.devices[:0]
+    names = worked["name"].drop_nulls().to_list()
+    return list(dict.fromkeys(names))
+
+
+def _sums(key: pl.Series, value: pl.Series) -> dict[str, float]:
+    frame = pl.DataFrame({"key": key.cast(pl.String), "value": value}).group_by("key").agg(pl.col("value").sum()).sort("key")
+    return {str(k): v / US for k, v in frame.iter_rows()}
+
+
+def _distinct(values: list[int | None] | list[str | None]) -> int | None:
+    known = {v for v in values if v is not None}
+    return len(known) or None
+
+
+def _by_rank(profile: Profile, kernels: pl.DataFrame, source: pl.Series) -> dict[str, float] | None:
+    ranks = pl.Series([s.rank for s in profile.sources], dtype=pl.Int64)
+    if ranks.null_count() == len(ranks):
+        return None
+    rank = ranks.gather(source)
+    return _sums(rank.drop_nulls(), kernels["own_ps"].filter(rank.is_not_null()))
+
+
+def _threads(profile: Profile) -> int:
+    """Distinct pairs of process and thread that hold a slice."""
+    used = profile.tracks[np.unique(profile.slices["track"].to_numpy())]
+    return used.select("source", "process", "thread").n_unique()
+
+
+def _smallest_self(profile: Profile, self_ps: NDArray[np.int64]) -> float | None:
+    """The smallest self time by name, us."""
+    if self_ps.size == 0:
+        return None
+    by_name = pl.DataFrame({"name": profile.slices["name"], "own": self_ps}).group_by("name").agg(pl.col("own").sum())
+    return int(by_name["own"].min()) / US  # type: ignore[arg-type]
+
+
+def _sync(profile: Profile) -> int:
+    """Time of the host in calls that wait for the device, ps."""
+    names = profile.names.with_row_index("name").filter(pl.col("text").str.contains(SYNC_CALL))["name"]
+    calls = profile.slices.filter(pl.col("name").is_in(names.implode()) & pl.col("kind").is_in([int(Kind.SYNC), int(Kind.RUNTIME)]))
+    return int(calls["dur_ps"].sum())
+
+
+def _peak_memory(profile: Profile) -> int | None:
+    """Highest allocated total of any device (or of the host, if no device has memory events), bytes."""
+    memory = profile.memory
+    on_device = memory.filter(pl.col("device_type") != 0)
+    peak = (on_device if on_device.height else memory)["allocated_bytes"].max()
+    return None if peak is None else int(peak)  # type: ignore[arg-type]
+
+
+def _least_delay(profile: Profile, work: pl.DataFrame) -> float | None:
+    """The shortest time from the end of a launching call to the start of its work; a clock that says less than 0 gives 0."""
+    linked = work.drop_nulls("launch")
+    if linked.height == 0:
+        return None
+    calls = profile.slices[linked["launch"]]
+    delay = linked["start_ps"] - calls["start_ps"] - calls["dur_ps"]
+    return max(int(delay.min()), 0) / US  # type: ignore[arg-type]
+
+
+def _top_op(profile: Profile) -> str | None:
+    """The host op with the most total time."""
+    hosts = profile.tracks.with_row_index("track").filter(pl.col("kind") == int(TrackKind.HOST))["track"]
+    for kinds in ((Kind.OP,), (Kind.ANNOTATION, Kind.RUNTIME, Kind.SYNC, Kind.OTHER)):
+        ops = profile.slices.filter(pl.col("kind").is_in([int(k) for k in kinds]) & pl.col("track").is_in(hosts.implode()))
+        if ops.height:
+            top = ops.group_by("name").agg(pl.col("dur_ps").sum()).sort(["dur_ps", "name"], descending=[True, False])["name"][0]
+            return str(profile.names["text"][top])
+    return None

@@ -1,0 +1,198 @@
+"""The `ops --by` tables (contract.md section 4): frames with the columns of `results.TABLES`, most total time first."""
+
+from __future__ import annotations
+
+import msgspec
+import polars as pl
+
+from roofterm.analysis.steps import US
+from roofterm.results import TABLES
+from roofterm_parsers.profile import Kind, Profile, TrackKind
+
+HOST_KINDS = (Kind.OP, Kind.ANNOTATION, Kind.STEP, Kind.RUNTIME, Kind.SYNC, Kind.PYTHON, Kind.OTHER)
+
+_TYPES: dict[str, pl.DataType | type[pl.DataType]] = {
+    "name": pl.String,
+    "category": pl.String,
+    "calls": pl.Int64,
+    "dtype": pl.String,
+    "bound_by": pl.String,
+    "stream_ids": pl.List(pl.Int64),
+    "grid": pl.String,
+    "block": pl.String,
+    "tensor_core": pl.Boolean,
+    "launched_by": pl.String,
+    "shapes": pl.String,
+    "is_backward": pl.Boolean,
+    "memory_bytes": pl.Int64,
+    "self_memory_bytes": pl.Int64,
+}
+
+
+def kernel_table(profile: Profile, work: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
+    """Device work by name: kernels, copies and memsets.
+
+    `work` is of schema `work.WORK`; `facts` has for each work slice `slice, category, dtype, tensor_core` (as text and
+    flags). Total is the sum of lengths; self leaves out nested ops (TPU).
+    """
+    rows = _work_with_names(profile, work).join(facts, on="slice", how="left", maintain_order="left")
+    rows = rows.join(profile.kernels.drop("device", "correlation", "external_id"), on="slice", how="left", maintain_order="left")
+    rows = rows.with_columns(stream=profile.tracks["stream"].gather(rows["track"]), launched_by=_names_of(profile, rows["op"]))
+    table = rows.group_by("name", maintain_order=True).agg(
+        *_aggregates(),
+        category=pl.col("category").drop_nulls().first(),
+        dtype=pl.col("dtype").drop_nulls().first(),
+        tensor_core=pl.col("tensor_core").drop_nulls().first(),
+        stream_ids=pl.col("stream").drop_nulls().unique().sort(),
+        grid=_dims("grid"),
+        block=_dims("block"),
+        occupancy_pct=_weighted("occupancy_pct"),
+    )
+    table = table.join(_launchers(rows), on="name", how="left", maintain_order="left")
+    return _finish(table.with_columns(device_us=pl.col("total_us")), "kernel")
+
+
+def category_table(profile: Profile, work: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
+    """Device work by category."""
+    rows = _work_with_names(profile, work).join(facts, on="slice", how="left", maintain_order="left")
+    table = rows.group_by(pl.col("category").alias("name"), maintain_order=True).agg(*_aggregates())
+    return _finish(table.with_columns(device_us=pl.col("total_us"), category=pl.col("name")), "category")
+
+
+def profiler_op_table(profile: Profile, events: pl.DataFrame, flops: pl.Series, top_memory: tuple[int, int], by_shape: bool) -> pl.DataFrame:
+    """Host rows as `key_averages()` has them, of events of schema `profiler_tree.EVENTS`.
+
+    `flops` are the profiler's own, one value an event; `top_memory` the count and bytes of its row `[memory]`. Self
+    times are the profiler's (may be negative).
+    """
+    slices = profile.slices[events["slice"]]
+    names = profile.names[slices["name"]]
+    ops = profile.ops.select("slice", "signature", backward=pl.col("forward_thread").is_not_null())
+    rows = events.with_columns(
+        name=pl.when(names["text"].str.starts_with("ProfilerStep#")).then(pl.lit("ProfilerStep*")).otherwise(names["text"]),
+        annotation=names["cat"].str.to_lowercase() == "user_annotation",
+        kind=slices["kind"],
+        length_us=pl.col("dur_ps") / US,
+        own_us=pl.col("self_ps") / US,
+        flops=flops,
+    ).join(ops, on="slice", how="left", maintain_order="left")
+    keys = ["name", "annotation"]
+    if by_shape:
+        rows = rows.with_columns(shapes=_shapes(profile, rows["signature"]))
+        keys.append("shapes")
+    table = rows.group_by(keys, maintain_order=True).agg(
+        *_aggregates(),
+        category=_host_category(pl.col("kind").first()),
+        host_us=pl.col("length_us").sum(),
+        device_us=pl.col("device_ps").sum() / US,
+        self_device_us=pl.col("self_device_ps").sum() / US,
+        flops=pl.col("flops").sum().cast(pl.Float64),
+        memory_bytes=pl.col("memory_bytes").sum(),
+        self_memory_bytes=pl.col("self_memory_bytes").sum(),
+        is_backward=pl.col("backward").any(),
+    )
+    if top_memory[0]:
+        table = pl.concat([table, _memory_row(table, top_memory)], how="diagonal_relaxed")
+    return _finish(table, "op", share_of="self_us")
+
+
+def host_op_table(profile: Profile, slices: pl.DataFrame, self_ps: pl.Series) -> pl.DataFrame:
+    """Host slices by name with slice self time (`self_ps`, row for row): for profiles that PyTorch did not write."""
+    tracks = profile.tracks.with_row_index("track")
+    hosts = tracks.filter(pl.col("kind") == int(TrackKind.HOST))["track"]
+    rows = (
+        slices.with_columns(own_us=self_ps / US, length_us=pl.col("dur_ps") / US)
+        .filter(pl.col("track").is_in(hosts.implode()) & pl.col("kind").is_in([int(k) for k in HOST_KINDS]))
+    )
+    rows = rows.with_columns(name=profile.names["text"].gather(rows["name"]))
+    table = rows.group_by("name", maintain_order=True).agg(
+        *_aggregates(), category=_host_category(pl.col("kind").first()), host_us=pl.col("length_us").sum()
+    )
+    return _finish(table, "op", share_of="self_us")
+
+
+def _work_with_names(profile: Profile, work: pl.DataFrame) -> pl.DataFrame:
+    taken = profile.slices[work["slice"]]
+    return work.with_columns(
+        name=profile.names["text"].gather(taken["name"]),
+        track=taken["track"],
+        length_us=(pl.col("end_ps") - pl.col("start_ps")) / US,
+        own_us=pl.col("own_ps") / US,
+    )
+
+
+def _aggregates() -> list[pl.Expr]:
+    length = pl.col("length_us")
+    return [
+        pl.len().cast(pl.Int64).alias("calls"),
+        length.sum().alias("total_us"),
+        pl.col("own_us").sum().alias("self_us"),
+        length.mean().alias("mean_us"),
+        length.min().alias("min_us"),
+        length.max().alias("max_us"),
+        length.quantile(0.5, "linear").alias("p50_us"),
+        length.quantile(0.99, "linear").alias("p99_us"),
+    ]
+
+
+def _finish(table: pl.DataFrame, by: str, share_of: str = "total_us") -> pl.DataFrame:
+    whole = table[share_of].sum() if table.height else 0
+    table = table.with_columns(pct=(100 * pl.col(share_of) / whole) if whole else pl.lit(None, pl.Float64))
+    missing = [pl.lit(None, _TYPES.get(name, pl.Float64)).alias(name) for name in TABLES[by] if name not in table.columns]
+    table = table.with_columns(*missing).select(TABLES[by])
+    return table.sort(["total_us", "name"], descending=[True, False], maintain_order=True)
+
+
+def _dims(prefix: str) -> pl.Expr:
+    """The most frequent launch dimension, as "x,y,z"; null where no kernel of the name has one."""
+    text = pl.concat_str([pl.col(f"{prefix}_{axis}").cast(pl.String) for axis in "xyz"], separator=",")
+    return text.drop_nulls().mode().sort().first()
+
+
+def _weighted(column: str) -> pl.Expr:
+    """Mean weighted by length, over the kernels that have a value."""
+    known = pl.col(column).is_not_null()
+    weight = pl.col("length_us").filter(known)
+    return (pl.col(column).filter(known).cast(pl.Float64) * weight).sum() / pl.when(weight.sum() > 0).then(weight.sum())
+
+
+def _launchers(rows: pl.DataFrame) -> pl.DataFrame:
+    """For each name the op under which most of its time was launched."""
+    sums = rows.drop_nulls("launched_by").group_by("name", "launched_by").agg(pl.col("length_us").sum())
+    return sums.sort(["length_us", "launched_by"], descending=[True, False]).unique("name", keep="first").select("name", "launched_by")
+
+
+def _names_of(profile: Profile, slices: pl.Series) -> pl.Series:
+    """Names of slices by id, null for null."""
+    return profile.names["text"].gather(profile.slices["name"].gather(slices))
+
+
+def _host_category(kind: pl.Expr) -> pl.Expr:
+    return kind.replace_strict({int(k): k.name.lower() for k in Kind}, return_dtype=pl.String)
+
+
+def _shapes(profile: Profile, signature: pl.Series) -> pl.Series:
+    """Input shapes as the profiler groups by them: a tensor list and anything without a shape is []."""
+    shown = [_profiler_shape(dims) for dims in profile.signatures["dims"].to_list()]
+    return pl.Series("shapes", shown, dtype=pl.String).gather(signature).fill_null("[]")
+
+
+def _profiler_shape(dims: str | None) -> str:
+    if dims is None:
+        return "[]"
+    try:
+        shapes = msgspec.json.decode(dims)
+    except msgspec.DecodeError:
+        return "[]"
+    flat = [[] if not isinstance(shape, list) or any(isinstance(part, list) for part in shape) else shape for shape in shapes]
+    return msgspec.json.encode(flat).decode()
+
+
+def _memory_row(table: pl.DataFrame, memory: tuple[int, int]) -> pl.DataFrame:
+    calls, size = memory
+    values = {"name": "[memory]", "annotation": False, "calls": calls, "category": "memory", "memory_bytes": size, "self_memory_bytes": size}
+    times = dict.fromkeys(("total_us", "self_us", "mean_us", "min_us", "max_us", "p50_us", "p99_us", "host_us", "device_us", "self_device_us", "flops"), 0.0)
+    row = {**values, **times, "is_backward": False}
+    if "shapes" in table.columns:
+        row["shapes"] = "[]"
+    return pl.DataFrame([row])

@@ -1,0 +1,153 @@
+"""Opens what the user named, with progress on standard error, and stops cleanly when told to."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Event
+from types import FrameType
+
+from roofterm.analysis.scope import RoofChoice, Scope
+from roofterm.cli.arguments import Arguments
+from roofterm.cli.errors import UsageError
+from roofterm.text.safe import safe_text
+from roofterm.text.units import bytes_text
+from roofterm_parsers.opening import Progress, open_profile
+from roofterm_parsers.profile import Profile
+
+STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def load(args: Arguments) -> Profile:
+    """The profile of the command's PATHs. Raises ProfileError; Interrupted after Ctrl+C, SIGTERM or SIGHUP."""
+    show = sys.stderr.isatty() and not args.quiet
+    line = ProgressLine() if show else None
+    with _stopping() as stop:
+        try:
+            return open_profile(
+                args.paths,
+                progress=line,
+                cancelled=stop.is_set,
+                cache=not args.no_cache,
+                max_memory=memory_limit(args.max_memory),
+            )
+        finally:
+            if line:
+                line.clear()
+
+
+def scope_of(args: Arguments, step: str) -> Scope:
+    """The part of the profile that the options name; `step` is the command's default for --step."""
+    return Scope(
+        step=args.step or step,
+        where=args.where,
+        window_ps=_window(args.window),
+        rank=args.rank,
+        infeed=not args.no_infeed,
+    )
+
+
+def roofs_of(args: Arguments) -> RoofChoice:
+    """Whose peaks the options ask for."""
+    return RoofChoice(
+        device=args.device,
+        roofs=args.roofs,
+        peaks={name: value * 1e12 for name, value in _pairs(args.peak, "--peak")},
+        bandwidths={name: value * 1e9 for name, value in _pairs(args.bandwidth, "--bandwidth")},
+    )
+
+
+def memory_limit(text: str | None) -> int | None:
+    """Bytes of "8GiB", "500MB" or a plain number. Raises UsageError."""
+    if text is None:
+        return None
+    units = {"": 1, "b": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
+    number = text.rstrip("bBiIkKmMgGtT")
+    unit = text[len(number) :].lower()
+    unit = unit[:-1] if unit.endswith("b") and unit != "b" else unit
+    try:
+        size = float(number) * units[unit]
+    except (ValueError, KeyError):
+        raise UsageError(f"--max-memory {text}: not a size; write for example 8GiB") from None
+    return int(size)
+
+
+class ProgressLine:
+    """One line on standard error: bytes done, rate and time left; drawn at most ten times a second."""
+
+    def __init__(self) -> None:
+        self._start = self._drawn = time.monotonic()
+        self._shown = False
+
+    def __call__(self, progress: Progress) -> None:
+        now = time.monotonic()
+        if now - self._drawn < 0.1 or now - self._start < 0.3:
+            return
+        self._drawn = now
+        rate = progress.bytes_done / max(now - self._start, 1e-9)
+        left = (progress.bytes_total - progress.bytes_done) / rate if rate and progress.bytes_total else None
+        share = f"{100 * progress.bytes_done / progress.bytes_total:3.0f}%" if progress.bytes_total else ""
+        rest = f"  {left:.0f} s left" if left is not None and progress.phase == "reading" else ""
+        text = f"{progress.phase} {safe_text(progress.path, 40)}  {share}  {bytes_text(progress.bytes_done)}  {bytes_text(rate)}/s{rest}"
+        sys.stderr.write(f"\r\x1b[K{text}")
+        sys.stderr.flush()
+        self._shown = True
+
+    def clear(self) -> None:
+        if self._shown:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+
+@contextmanager
+def _stopping() -> Iterator[Event]:
+    """An event that SIGINT, SIGTERM and SIGHUP set; a second Ctrl+C stops at once."""
+    stop = Event()
+
+    def ask(number: int, _frame: FrameType | None) -> None:
+        if stop.is_set() and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        stop.set()
+
+    before = {number: signal.signal(number, ask) for number in STOPPING}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _pairs(values: list[str], flag: str) -> Iterator[tuple[str, float]]:
+    for value in values:
+        name, _, number = value.partition("=")
+        try:
+            amount = float(number)
+        except ValueError:
+            amount = 0.0
+        if not name or not amount > 0:
+            raise UsageError(f"{flag} {value}: write NAME=NUMBER with a number above 0")
+        yield name.strip().lower(), amount
+
+
+def _window(text: str | None) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    first, dots, last = text.partition("..")
+    if not dots:
+        raise UsageError(f"--window {text}: write A..B, such as 10ms..25ms")
+    start, end = _time_ps(first, text), _time_ps(last, text)
+    if end <= start:
+        raise UsageError(f"--window {text}: the end must lie after the start")
+    return start, end
+
+
+def _time_ps(text: str, whole: str) -> int:
+    scales = {"": 10**12, "s": 10**12, "ms": 10**9, "us": 10**6, "ns": 10**3}
+    number = text.strip().rstrip("smun")
+    try:
+        return round(float(number) * scales[text.strip()[len(number) :]])
+    except (ValueError, KeyError):
+        raise UsageError(f"--window {whole}: {text.strip() or 'nothing'} is no time; write for example 10ms..25ms") from None

@@ -1,0 +1,68 @@
+"""The front door: finds the command, turns every fault into a sentence and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+
+from roofterm import __version__
+from roofterm.cli.errors import DONE, INTERRUPTED, UNUSABLE, UsageError
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run roofterm with these arguments (without the program's name); gives the exit code of contract.md section 1."""
+    argv = sys.argv[1:] if argv is None else argv
+    if argv and argv[0] in ("--version", "-V"):
+        print(f"roofterm {__version__}")
+        return DONE
+    debug = "--debug" in argv
+    try:
+        return _run(argv)
+    except UsageError as why:
+        return _fault(str(why), debug)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output has gone (| head): no fault, but nothing more may be written at exit either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return DONE
+    except Exception as why:
+        from roofterm_parsers.errors import Interrupted, ProfileError
+
+        if isinstance(why, Interrupted):
+            return INTERRUPTED
+        if isinstance(why, ProfileError):
+            return _fault(str(why), debug)
+        if debug:
+            raise
+        return _fault(f"internal fault: {type(why).__name__}: {why}; run again with --debug for more", debug=False)
+
+
+def _run(argv: list[str]) -> int:
+    from roofterm.cli.arguments import parse
+
+    try:
+        arguments = parse(argv)
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    result: int = import_module(f"roofterm.cli.{arguments.command.module}").run(arguments)
+    return result
+
+
+def _fault(message: str, debug: bool) -> int:
+    """Say in one line what is wrong; the message may hold text out of a file."""
+    from roofterm.text.safe import ascii_text, safe_text
+
+    text = safe_text(" ".join(message.split("\n")))
+    encoding = (sys.stderr.encoding or "ascii").lower().replace("-", "")
+    print(f"roofterm: {text if encoding == 'utf8' else ascii_text(text)}", file=sys.stderr)
+    if debug:
+        import traceback
+
+        traceback.print_exc()
+    return UNUSABLE
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,43 @@
+"""`roofterm report PATH...`: the triage report."""
+
+from __future__ import annotations
+
+from roofterm.analysis.filters import FilterError
+from roofterm.analysis.scope import ScopeError
+from roofterm.analysis.study import Study
+from roofterm.cli.arguments import Arguments
+from roofterm.cli.errors import DONE, UsageError
+from roofterm.cli.loading import load, roofs_of, scope_of
+from roofterm.cli.output import csv_bytes, width, write
+from roofterm.report.as_json import report_json
+from roofterm.report.as_markdown import report_markdown
+from roofterm.report.as_text import report_text
+from roofterm.report.triage import Report, triage
+
+
+def run(args: Arguments) -> int:
+    study = Study(load(args), roofs_of(args))
+    top = args.top if args.top is not None else {"text": 10, "json": 100, "csv": 100, "markdown": 20}[args.format]
+    try:
+        report = triage(study, scope_of(args, "steady"), top)
+    except (FilterError, ScopeError) as why:
+        raise UsageError(explain(why, args.where)) from why
+    write(args, _shown(args, report))
+    return DONE
+
+
+def explain(why: FilterError | ScopeError, expression: str) -> str:
+    """A wrong filter or scope as one sentence; a filter's fault is pointed at."""
+    if isinstance(why, FilterError):
+        return f"--where {expression!r}: {why.message} (at character {why.at + 1})"
+    return str(why)
+
+
+def _shown(args: Arguments, report: Report) -> bytes | list[str]:
+    if args.format == "json":
+        return report_json(report)
+    if args.format == "csv":
+        return csv_bytes(report.tables["kernels"])
+    if args.format == "markdown":
+        return report_markdown(report, report_text(report, width()))
+    return report_text(report, width())

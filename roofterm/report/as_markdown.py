@@ -1,0 +1,34 @@
+"""Markdown tables, for an issue or a pull request."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+
+from roofterm.report.columns import TABLE_COLUMNS, Column
+from roofterm.report.triage import Report
+
+
+def markdown_table(rows: pl.DataFrame | Sequence[dict[str, Any]], columns: Sequence[Column]) -> list[str]:
+    """Lines of a pipe table; columns without any value are left out."""
+    records = list(rows.iter_rows(named=True)) if isinstance(rows, pl.DataFrame) else list(rows)
+    used = [c for c in columns if not records or any(r.get(c.name) is not None for r in records)]
+    lines = ["| " + " | ".join(c.title for c in used) + " |", "|" + "|".join("---:" if c.right else "---" for c in used) + "|"]
+    lines += ["| " + " | ".join(_cell(c.text(r.get(c.name))) for c in used) + " |" for r in records]
+    return lines
+
+
+def report_markdown(report: Report, head: list[str]) -> list[str]:
+    """The report: `head` (the text report's own lines before its tables) as a code block, then the tables."""
+    lines = ["```", *head, "```"]
+    for name, by in (("kernels", "kernel"), ("ops", "op"), ("categories", "category")):
+        if report.tables[name].height:
+            lines += ["", f"### {name.capitalize()} ({report.scope})", "", *markdown_table(report.tables[name], TABLE_COLUMNS[by])]
+    return lines
+
+
+def _cell(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("|", "\\|").replace("`", "\\`").replace("<", "&lt;")
+    return escaped.replace("[", "\\[").replace("_", "\\_").replace("*", "\\*")

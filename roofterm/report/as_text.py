@@ -1,0 +1,124 @@
+"""The triage report as text for a person: health first, then device, steps, busy time, and where the time went."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from statistics import median
+
+from roofterm.report.breakdown import breakdown_lines, mean_breakdown
+from roofterm.report.columns import TABLE_COLUMNS
+from roofterm.report.plain_table import plain_table
+from roofterm.report.triage import Report
+from roofterm.results import DeviceInfo, RooflineRow, StepRow
+from roofterm.text.safe import safe_text
+from roofterm.text.units import UNKNOWN, bytes_text, count, duration_us, pct, si
+
+LABEL = 11
+"""cells of the labels at the left"""
+
+
+def report_text(report: Report, width: int) -> list[str]:
+    """Lines of the report, made for `width` cells."""
+    lines = [safe_text(report.source.path, width), ""]
+    for label, text in _head(report):
+        lines += _wrapped(label, text, width)
+    steps = [s for s in report.steps if s.steady] or [s for s in report.steps if s.complete] or report.steps
+    shares = mean_breakdown(steps)
+    if shares:
+        lines += ["", *breakdown_lines(shares, width)]
+    for name, title in (("kernels", "kernel"), ("ops", "op")):
+        table = report.tables[name]
+        if table.height:
+            lines += ["", f"top {name} ({report.scope})", *plain_table(table, TABLE_COLUMNS[title], width)]
+    lines += _roofline(report, width)
+    for finding in report.findings:
+        lines += ["", *_wrapped(finding.severity, f"{finding.title}: {duration_us(finding.time_at_stake_us)} at stake. {finding.advice}", width)]
+    if report.warnings:
+        lines += ["", "warnings"]
+        for warning in report.warnings:
+            lines += _wrapped("", safe_text(warning.message), width)
+    return lines
+
+
+def _head(report: Report) -> Iterator[tuple[str, str]]:
+    summary, source = report.summary, report.source
+    load = "from the cache" if source.from_cache else f"read in {duration_us(source.seconds * 1e6)}"
+    yield "health", f"{safe_text(source.format)}, {count(source.events)} events, {count(summary.slices)} slices, {bytes_text(source.bytes)}, {load}"
+    if summary.kernels:
+        lost = f", {count(summary.unlinked_kernels)} without a launch in the file" if summary.unlinked_kernels else ""
+        yield "kernels", f"{count(summary.kernels)} ({count(summary.distinct_kernels)} distinct), {duration_us(summary.kernel_us)} in all{lost}"
+    for device in report.devices:
+        yield "device", device_line(device)
+    if summary.ranks and summary.ranks > 1:
+        yield "ranks", str(summary.ranks)
+    if summary.hosts and summary.hosts > 1:
+        yield "hosts", str(summary.hosts)
+    if report.steps:
+        yield "steps", steps_line(report.steps)
+    else:
+        yield "steps", f"none marked; the file spans {duration_us(summary.span_us)}"
+    if summary.gpu_busy_pct is not None:
+        yield "busy", f"{pct(summary.gpu_busy_pct)} of the file, compute {pct(summary.compute_busy_pct)}"
+    if summary.comm_us:
+        yield "comm", f"{duration_us(summary.comm_us)} in collectives, {duration_us(summary.exposed_comm_us)} of it exposed"
+    if summary.sync_us:
+        yield "sync", f"the host waits {duration_us(summary.sync_us)} in synchronising calls"
+    if summary.self_cpu_us is not None:
+        yield "totals", f"Self CPU time total {duration_us(summary.self_cpu_us)}, Self CUDA time total {duration_us(summary.self_device_us)}"
+
+
+def device_line(device: DeviceInfo) -> str:
+    """A device with its size and roofs, in one line."""
+    parts = [safe_text(device.name or f"device {device.id}, name unknown")]
+    size = [f"{device.units} units"] if device.units else []
+    size += [bytes_text(device.memory_bytes)] if device.memory_bytes else []
+    if size:
+        parts.append(f"({', '.join(size)})")
+    roofs = [f"{name} {si(device.peaks[name], 'FLOP/s')}" for name in ("bf16", "fp16", "fp32") if name in device.peaks][:2]
+    roofs += [f"{level.upper()} {si(device.bandwidths[level], 'B/s')}" for level in ("hbm",) if level in device.bandwidths]
+    parts.append(f"{', '.join(roofs)} [{device.roofs_from}]" if roofs else "no roof known")
+    return " ".join(parts)
+
+
+def steps_line(steps: list[StepRow]) -> str:
+    """How many steps, how long, how steady."""
+    steady = [s for s in steps if s.steady]
+    shown = steady or steps
+    times = [s.dur_us for s in shown]
+    slowest = max(shown, key=lambda s: s.dur_us)
+    spread = f", {duration_us(min(times))} to {duration_us(max(times))}, slowest {safe_text(slowest.name, 40)}" if len(shown) > 1 else ""
+    return f"{len(steps)}, {len(steady)} steady: median {duration_us(median(times))}{spread}"
+
+
+def _roofline(report: Report, width: int) -> list[str]:
+    coverage = report.roofline.coverage
+    if coverage.modelled_pct is None:
+        return []
+    lines = [
+        "",
+        f"roofline ({report.scope}): {pct(coverage.modelled_pct)} of busy time modelled, "
+        f"{pct(coverage.bytes_only_pct)} bytes only, {pct(coverage.unknown_pct)} unknown",
+    ]
+    for row in report.roofline.program[:2]:
+        lines += _wrapped(row.step, _roof_facts(row), width)
+    return lines
+
+
+def _roof_facts(row: RooflineRow) -> str:
+    return (
+        f"{si(row.flops_per_s, 'FLOP/s')} ({pct(row.pct_of_peak_flops)} of peak), "
+        f"{si(row.bytes_per_s.get('hbm'), 'B/s')} ({pct(row.pct_of_peak_bw)} of peak), bound by {row.bound_by or UNKNOWN}"
+    )
+
+
+def _wrapped(label: str, text: str, width: int) -> list[str]:
+    """`text` behind a label, folded at blanks."""
+    lines, line = [], ""
+    for word in text.split(" "):
+        if line and len(line) + 1 + len(word) > width - LABEL:
+            lines.append(line)
+            line = word
+        else:
+            line = f"{line} {word}" if line else word
+    lines.append(line)
+    return [f"{label if at == 0 else '':{LABEL}}{part}" for at, part in enumerate(lines)]

@@ -1,0 +1,81 @@
+"""How columns are shown to people: title, alignment, and the text of a value. One place for every table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from roofterm.text.safe import safe_text
+from roofterm.text.units import UNKNOWN, bytes_text, count, duration_us, pct, si
+
+
+@dataclass(frozen=True)
+class Column:
+    name: str
+    title: str
+    text: Callable[[Any], str]
+    right: bool = True
+    least: int = 0
+    """narrowest width in cells"""
+
+
+def words(value: Any) -> str:
+    """Text out of a file, made safe."""
+    return UNKNOWN if value is None else safe_text(str(value))
+
+
+def yes_no(value: bool | None) -> str:
+    return UNKNOWN if value is None else "yes" if value else "no"
+
+
+def numbers(value: list[int] | None) -> str:
+    """Up to four numbers of a list."""
+    if value is None or len(value) == 0:
+        return UNKNOWN
+    shown = ",".join(map(str, list(value)[:4]))
+    return shown if len(value) <= 4 else f"{shown},+{len(value) - 4}"
+
+
+def flops_rate(value: float | None) -> str:
+    return si(value, "FLOP/s")
+
+
+def byte_rate(value: float | None) -> str:
+    return si(value, "B/s")
+
+
+NAME = Column("name", "name", words, right=False, least=20)
+CATEGORY = Column("category", "category", words, right=False)
+CALLS = Column("calls", "calls", count)
+TOTAL = Column("total_us", "total", duration_us)
+SELF = Column("self_us", "self", duration_us)
+MEAN = Column("mean_us", "mean", duration_us)
+MIN = Column("min_us", "min", duration_us)
+MAX = Column("max_us", "max", duration_us)
+P50 = Column("p50_us", "p50", duration_us)
+P99 = Column("p99_us", "p99", duration_us)
+SHARE = Column("pct", "%", pct)
+DEVICE = Column("device_us", "device", duration_us)
+SELF_DEVICE = Column("self_device_us", "self device", duration_us)
+FLOPS = Column("flops", "FLOPs", si)
+BYTES = Column("bytes", "bytes", bytes_text)
+DTYPE = Column("dtype", "dtype", words, right=False)
+BOUND = Column("bound_by", "bound by", words, right=False)
+ROOF = Column("pct_of_roof", "% of roof", pct)
+STREAMS = Column("stream_ids", "streams", numbers)
+GRID = Column("grid", "grid", words)
+BLOCK = Column("block", "block", words)
+OCCUPANCY = Column("occupancy_pct", "occupancy", pct)
+TENSOR = Column("tensor_core", "tensor", yes_no)
+LAUNCHER = Column("launched_by", "launched by", words, right=False)
+SHAPES = Column("shapes", "shapes", words, right=False)
+MEMORY = Column("memory_bytes", "memory", bytes_text)
+SELF_MEMORY = Column("self_memory_bytes", "self memory", bytes_text)
+
+TABLE_COLUMNS: dict[str, tuple[Column, ...]] = {
+    "kernel": (NAME, CATEGORY, CALLS, TOTAL, SHARE, MEAN, MAX, DTYPE, TENSOR, ROOF, BOUND, LAUNCHER, MIN, P50, P99, GRID, BLOCK, OCCUPANCY, STREAMS, FLOPS),
+    "op": (NAME, CALLS, SELF, SHARE, TOTAL, MEAN, SELF_DEVICE, DEVICE, FLOPS, SHAPES, MEMORY, SELF_MEMORY, CATEGORY, MIN, MAX, P50, P99),
+    "category": (NAME, CALLS, TOTAL, SHARE, MEAN, MIN, MAX, P50, P99, FLOPS, ROOF),
+}
+"""Columns of each table for people, most wanted first: what does not fit the width is left out from the end."""

@@ -1,0 +1,66 @@
+"""The triage report as one record: what `report --format json` prints and every other format shows."""
+
+from __future__ import annotations
+
+import msgspec
+import polars as pl
+
+from roofterm.analysis.scope import ALL, Scope
+from roofterm.analysis.study import Study
+from roofterm.results import DeviceInfo, Finding, Roofline, SourceInfo, StepRow, Summary, WarningInfo
+
+
+class Report(msgspec.Struct):
+    """Sections of contract.md section 3; `tables` are frames with the columns of `results.TABLES`."""
+
+    source: SourceInfo
+    summary: Summary
+    warnings: list[WarningInfo]
+    devices: list[DeviceInfo]
+    steps: list[StepRow]
+    tables: dict[str, pl.DataFrame]
+    roofline: Roofline
+    findings: list[Finding]
+    scope: str
+    """what breakdown, tables and roofline speak of, in words"""
+
+
+def triage(study: Study, scope: Scope, top: int) -> Report:
+    """The report over `scope`; `summary` speaks of the whole file. `top` rows of each table, 0 for all.
+
+    Raises FilterError for a wrong expression, ScopeError for a step or rank that is not there.
+    """
+    tables = {"kernels": study.table("kernel", scope), "ops": study.table("op", scope), "categories": study.table("category", scope)}
+    return Report(
+        source=source_info(study),
+        summary=study.summary(),
+        warnings=[WarningInfo(w.code, w.message, w.count) for w in study.warnings()],
+        devices=study.devices(),
+        steps=study.steps(),
+        tables={name: table.head(top) if top else table for name, table in tables.items()},
+        roofline=study.roofline(scope),
+        findings=study.findings(scope),
+        scope=study.selection(scope).text,
+    )
+
+
+def source_info(study: Study) -> SourceInfo:
+    """The input as one: sums over its files; `path` as the user named it, or the first file's."""
+    sources = study.profile.sources
+    first = sources[0]
+    return SourceInfo(
+        path=first.path,
+        format=first.format,
+        container=first.container,
+        producer=first.producer,
+        bytes=sum(s.bytes for s in sources),
+        bytes_expanded=sum(s.bytes_expanded for s in sources),
+        events=sum(s.events for s in sources),
+        seconds=study.profile.seconds,
+        from_cache=study.profile.from_cache,
+    )
+
+
+def whole(study: Study) -> Report:
+    """The report over the whole file, all rows."""
+    return triage(study, ALL, 0)
