@@ -88,7 +88,7 @@ def step_rows(profile: Profile, work: pl.DataFrame, windows: pl.DataFrame) -> li
     With several devices in one source the breakdown is their mean, which adds up to the step as each of them does.
     """
     devices = profile.devices
-    by_device = {int(key[0]): DeviceLine(group, profile) for key, group in work.group_by("device")}  # type: ignore[call-overload]
+    by_device = {int(key[0]): DeviceLine(group, profile) for key, group in work.group_by("device")}
     rows = []
     for window in windows.iter_rows(named=True):
         if window["device"] is None:

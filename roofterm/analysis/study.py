@@ -117,11 +117,13 @@ class Study:
 
     def warnings(self) -> list[Warning]:
         """What loading had to mend, and what the analysis doubts."""
-        return self._keep("warnings", lambda: [*self.profile.warnings, *device_warnings(self.devices()), *roof_warnings(self.roofline(ALL))])
+        return self._keep(
+            "warnings", lambda: [*self.profile.warnings, *device_warnings(self.devices()), *roof_warnings(self.roofline(ALL))]
+        )
 
     def summary(self) -> results.Summary:
         """Facts of the whole file."""
-        return self._keep("summary", lambda: summarise(self.profile, self.work, self.self_ps, self.steps(), self.flops_total))
+        return self._keep("summary", self._summary)
 
     @cached_property
     def flops_total(self) -> float | None:
@@ -151,13 +153,24 @@ class Study:
         """What to fix first, most time at stake first."""
         return []
 
+    def _summary(self) -> results.Summary:
+        summary = summarise(self.profile, self.work, self.self_ps, self.steps(), self.flops_total)
+        if self.is_torch:
+            summary.self_cpu_us = int(self.profiler_events["self_ps"].sum()) / steps.US
+        return summary
+
+    @property
+    def is_torch(self) -> bool:
+        """Whether PyTorch's profiler wrote the profile, so that `ops --by op` is its table."""
+        return any(source.format == "kineto" for source in self.profile.sources)
+
     def _table(self, by: str, scope: Scope, group: str | None) -> pl.DataFrame:
         part = self.selection(scope)
         if by in ("kernel", "category"):
             titles = self.facts.with_columns(category=pl.col("category").replace_strict(dict(enumerate(TITLES)), return_dtype=pl.String))
             make = tables.kernel_table if by == "kernel" else tables.category_table
             return make(self.profile, part.work, titles)
-        if any(source.format == "kineto" for source in self.profile.sources):
+        if self.is_torch:
             return self._profiler_table(part, by_shape=group == "shape")
         slices = self.profile.slices if part.slices is None else self.profile.slices.filter(pl.Series(part.slices))
         own = self.self_ps if part.slices is None else self.self_ps[part.slices]

@@ -73,8 +73,10 @@ VOICE = (
     _flag("--debug", help="show the traceback of a fault"),
 )
 
+ANY = (*READING, *LOOKS, *LOADING, *VOICE)
+
 COMMANDS = (
-    Command("report", "report", "the triage report: health, device, steps, breakdown, top kernels and ops, roofline coverage", (*READING, *LOOKS, *LOADING, *VOICE)),
+    Command("report", "report", "the triage report: health, device, steps, breakdown, top kernels and ops, roofline coverage", ANY),
     Command(
         "ops",
         "ops",
@@ -82,15 +84,13 @@ COMMANDS = (
         (
             _value("--by", help="kernel (default), op or category", choices=("kernel", "op", "category"), default="kernel"),
             _value("--group", help="split the rows of ops by input shape", choices=("shape",)),
-            *READING,
-            *LOOKS,
-            *LOADING,
-            *VOICE,
+            *ANY,
         ),
     ),
+    Command("steps", "steps", "one row a step: its time and where it went", ANY),
 )
 
-OPEN = Command("open", "open", "open the explorer", (*READING, *LOOKS, *LOADING, *VOICE, _flag("--mouse", help="let the explorer use the mouse")))
+OPEN = Command("open", "open", "open the explorer", (*ANY, _flag("--mouse", help="let the explorer use the mouse")))
 """What `roofterm PATH...` does without a command's name."""
 
 

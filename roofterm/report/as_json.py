@@ -32,10 +32,6 @@ def report_json(report: Report) -> bytes:
     return encode(body)
 
 
-def table_json(table: pl.DataFrame, by: str) -> bytes:
-    return encode({"schema": "roofterm.ops/1", "by": by, "rows": rows_of(table)})
-
-
 def roofline_json(roofline: Roofline, device: str | None) -> bytes:
     rows = [*roofline.program, *roofline.steps, *roofline.ops]
     return encode({"schema": "roofterm.roofline/1", "device": device, "coverage": roofline.coverage, "roofs": roofline.roofs, "rows": rows})

@@ -32,7 +32,10 @@ def report_text(report: Report, width: int) -> list[str]:
             lines += ["", f"top {name} ({report.scope})", *plain_table(table, TABLE_COLUMNS[title], width)]
     lines += _roofline(report, width)
     for finding in report.findings:
-        lines += ["", *_wrapped(finding.severity, f"{finding.title}: {duration_us(finding.time_at_stake_us)} at stake. {finding.advice}", width)]
+        lines += [
+            "",
+            *_wrapped(finding.severity, f"{finding.title}: {duration_us(finding.time_at_stake_us)} at stake. {finding.advice}", width),
+        ]
     if report.warnings:
         lines += ["", "warnings"]
         for warning in report.warnings:
@@ -43,10 +46,16 @@ def report_text(report: Report, width: int) -> list[str]:
 def _head(report: Report) -> Iterator[tuple[str, str]]:
     summary, source = report.summary, report.source
     load = "from the cache" if source.from_cache else f"read in {duration_us(source.seconds * 1e6)}"
-    yield "health", f"{safe_text(source.format)}, {count(source.events)} events, {count(summary.slices)} slices, {bytes_text(source.bytes)}, {load}"
+    yield (
+        "health",
+        f"{safe_text(source.format)}, {count(source.events)} events, {count(summary.slices)} slices, {bytes_text(source.bytes)}, {load}",
+    )
     if summary.kernels:
         lost = f", {count(summary.unlinked_kernels)} without a launch in the file" if summary.unlinked_kernels else ""
-        yield "kernels", f"{count(summary.kernels)} ({count(summary.distinct_kernels)} distinct), {duration_us(summary.kernel_us)} in all{lost}"
+        yield (
+            "kernels",
+            f"{count(summary.kernels)} ({count(summary.distinct_kernels)} distinct), {duration_us(summary.kernel_us)} in all{lost}",
+        )
     for device in report.devices:
         yield "device", device_line(device)
     if summary.ranks and summary.ranks > 1:
@@ -64,7 +73,10 @@ def _head(report: Report) -> Iterator[tuple[str, str]]:
     if summary.sync_us:
         yield "sync", f"the host waits {duration_us(summary.sync_us)} in synchronising calls"
     if summary.self_cpu_us is not None:
-        yield "totals", f"Self CPU time total {duration_us(summary.self_cpu_us)}, Self CUDA time total {duration_us(summary.self_device_us)}"
+        yield (
+            "totals",
+            f"Self CPU time total {duration_us(summary.self_cpu_us)}, Self CUDA time total {duration_us(summary.self_device_us)}",
+        )
 
 
 def device_line(device: DeviceInfo) -> str:

@@ -74,8 +74,47 @@ MEMORY = Column("memory_bytes", "memory", bytes_text)
 SELF_MEMORY = Column("self_memory_bytes", "self memory", bytes_text)
 
 TABLE_COLUMNS: dict[str, tuple[Column, ...]] = {
-    "kernel": (NAME, CATEGORY, CALLS, TOTAL, SHARE, MEAN, MAX, DTYPE, TENSOR, ROOF, BOUND, LAUNCHER, MIN, P50, P99, GRID, BLOCK, OCCUPANCY, STREAMS, FLOPS),
+    "kernel": (
+        NAME,
+        CATEGORY,
+        CALLS,
+        TOTAL,
+        SHARE,
+        MEAN,
+        MAX,
+        DTYPE,
+        TENSOR,
+        ROOF,
+        BOUND,
+        LAUNCHER,
+        MIN,
+        P50,
+        P99,
+        GRID,
+        BLOCK,
+        OCCUPANCY,
+        STREAMS,
+        FLOPS,
+    ),
     "op": (NAME, CALLS, SELF, SHARE, TOTAL, MEAN, SELF_DEVICE, DEVICE, FLOPS, SHAPES, MEMORY, SELF_MEMORY, CATEGORY, MIN, MAX, P50, P99),
     "category": (NAME, CALLS, TOTAL, SHARE, MEAN, MIN, MAX, P50, P99, FLOPS, ROOF),
 }
 """Columns of each table for people, most wanted first: what does not fit the width is left out from the end."""
+
+
+STEP_COLUMNS = (
+    Column("name", "step", words, right=False, least=16),
+    Column("rank", "rank", count),
+    Column("dur_us", "time", duration_us),
+    Column("host_dur_us", "host", duration_us),
+    Column("compute_us", "compute", duration_us),
+    Column("exposed_comm_us", "exposed comm", duration_us),
+    Column("exposed_copy_us", "exposed copy", duration_us),
+    Column("idle_us", "idle", duration_us),
+    Column("host_wait_us", "host wait", duration_us),
+    Column("kernel_gap_us", "kernel gaps", duration_us),
+    Column("busy_pct", "busy", pct),
+    Column("launches", "launches", count),
+    Column("steady", "steady", yes_no),
+    Column("complete", "complete", yes_no),
+)

@@ -51,7 +51,7 @@ _LIKENESS = str.maketrans({"…": "~", "µ": "u", "·": ".", "×": "x", "–": "
 
 def _safe_char(char: str) -> str:
     category = unicodedata.category(char)
-    if category == "Cc" or category == "Cf":
+    if category in ("Cc", "Cf"):
         if char in "\t\n\r":
             return " "
         if category == "Cf" and unicodedata.bidirectional(char) == "BN":

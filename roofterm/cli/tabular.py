@@ -1,0 +1,52 @@
+"""How every command that answers with one table sorts it, cuts it and gives it in the format asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+
+from roofterm.cli.arguments import Arguments
+from roofterm.cli.errors import UsageError
+from roofterm.cli.output import csv_bytes, width, write
+from roofterm.report.as_json import encode, rows_of
+from roofterm.report.as_markdown import markdown_table
+from roofterm.report.columns import Column
+from roofterm.report.plain_table import plain_table
+from roofterm.text.units import count
+
+
+def answer(args: Arguments, table: pl.DataFrame, columns: Sequence[Column], head: dict[str, Any], most: int | None = None) -> None:
+    """Write `table` in `args.format`: `head` are the keys of the JSON before `rows`.
+
+    Without `--top`, `most` rows, else 20 in text and Markdown, 100 in JSON and CSV. Raises UsageError for `--sort`.
+    """
+    table = ordered(table, args.sort)
+    top = args.top if args.top is not None else most if most is not None else 20 if args.format in ("text", "markdown") else 100
+    shown = table.head(top) if top else table
+    write(args, _shown(args, shown, columns, head, table.height))
+
+
+def ordered(table: pl.DataFrame, sort: str | None) -> pl.DataFrame:
+    """The table sorted by "COLUMN", "COLUMN:asc" or "COLUMN:desc" (numbers fall, text rises by default); unknown values last."""
+    if sort is None:
+        return table
+    name, _, way = sort.partition(":")
+    if name not in table.columns or way not in ("", "asc", "desc"):
+        raise UsageError(f"--sort {sort}: the columns are {', '.join(table.columns)}, each with :asc or :desc")
+    falls = way == "desc" if way else table.schema[name].is_numeric()
+    return table.sort(name, descending=falls, nulls_last=True, maintain_order=True)
+
+
+def _shown(args: Arguments, table: pl.DataFrame, columns: Sequence[Column], head: dict[str, Any], rows: int) -> bytes | list[str]:
+    if args.format == "json":
+        return encode({**head, "rows": rows_of(table)})
+    if args.format == "csv":
+        return csv_bytes(table)
+    if args.format == "markdown":
+        return markdown_table(table, columns)
+    lines = plain_table(table, columns, width())
+    if table.height < rows:
+        lines += ["", f"{count(table.height)} of {count(rows)} rows; --top 0 shows all"]
+    return lines
