@@ -1,0 +1,56 @@
+"""Which rows of a frame are shown, and in what order. Runs in the desk's thread."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from roofterm.analysis.filters import Filter
+from roofterm.analysis.row_filter import row_predicate, split_by_columns
+from roofterm.tui.state import Sort
+
+
+class Rows(NamedTuple):
+    """Rows of a frame in order; `not_asked` is what of the filter this table cannot answer."""
+
+    frame: pl.DataFrame
+    order: NDArray[np.int64]
+    not_asked: str
+
+
+def chosen_rows(frame: pl.DataFrame, wanted: Filter, sort: Sort | None) -> Rows:
+    """Rows that the filter lets through, sorted stably with unknown values last."""
+    answered, rest = split_by_columns(wanted, frame.columns)
+    if answered:
+        passes = frame.select(row_predicate(answered, frame.schema)).to_series().to_numpy()
+        order = np.flatnonzero(passes)
+    else:
+        order = np.arange(frame.height)
+    if sort is not None and is_sortable(frame, sort.column):
+        values = frame.select(sort.column)[order] if answered else frame.select(sort.column)
+        ranked = values.with_row_index("place").sort(sort.column, descending=sort.descending, nulls_last=True, maintain_order=True)
+        order = order[ranked["place"].to_numpy()]
+    return Rows(frame, order, rest.text)
+
+
+def is_sortable(frame: pl.DataFrame, column: str) -> bool:
+    return column in frame.columns and not isinstance(frame.schema[column], (pl.List, pl.Struct))
+
+
+def natural_descending(frame: pl.DataFrame, column: str) -> bool:
+    """Numbers are wanted largest first, words from a to z."""
+    return frame.schema[column].is_numeric()
+
+
+def place_of(rows: Rows, column: str, value: object) -> int | None:
+    """Place, in the order shown, of the first row with this value."""
+    if column not in rows.frame.columns or value is None:
+        return None
+    hits = np.flatnonzero((rows.frame[column] == value).fill_null(False).to_numpy())
+    if hits.size == 0:
+        return None
+    places = np.flatnonzero(np.isin(rows.order, hits))
+    return int(places[0]) if places.size else None

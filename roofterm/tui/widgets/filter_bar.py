@@ -1,0 +1,115 @@
+"""The line in which a filter is typed: it stands where the footer stands, so that nothing else moves."""
+
+from __future__ import annotations
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Horizontal
+from textual.message import Message
+from textual.strip import Strip
+from textual.timer import Timer
+from textual.widgets import Input
+
+from roofterm.tui.messages import FilterAsked, FilterLeft
+from roofterm.tui.widgets.line_widget import LineWidget
+
+PROMPT_CELLS = 3
+"""cells before the first character of the expression"""
+
+PAUSE_SECONDS = 0.15
+"""Rest after a key before what is typed is tried: each try sends a screen over the line."""
+
+
+class FilterBar(Horizontal):
+    """Prompt and input; tells what was typed after each pause, and the end of it."""
+
+    DEFAULT_CSS = """
+    FilterBar { height: 1; display: none; }
+    FilterBar.-open { display: block; }
+    FilterBar Input { width: 1fr; height: 1; border: none; padding: 0; background: transparent; }
+    FilterBar Input:focus { border: none; background: transparent; }
+    """
+
+    BINDINGS = [
+        Binding("escape", "give_up", show=False),
+        Binding("up", "recall(-1)", show=False),
+        Binding("down", "recall(1)", show=False),
+    ]
+
+    class Typed(Message):
+        """What stands in the line now."""
+
+        def __init__(self, expression: str) -> None:
+            self.expression = expression
+            super().__init__()
+
+    def __init__(self) -> None:
+        super().__init__(id="filter-bar")
+        self._before = ""
+        self._earlier: list[str] = []
+        self._at = 0
+        self._timer: Timer | None = None
+
+    def compose(self) -> ComposeResult:
+        yield Prompt()
+        field = Input(id="filter-input", compact=True, select_on_focus=False)
+        field.cursor_blink = False
+        yield field
+
+    @property
+    def input(self) -> Input:
+        return self.query_one(Input)
+
+    def open(self, expression: str) -> None:
+        self._before = expression
+        self._at = len(self._earlier)
+        self.add_class("-open")
+        with self.prevent(Input.Changed):
+            self.input.value = expression
+        self.input.cursor_position = len(expression)
+        self.input.focus()
+
+    def close(self) -> None:
+        self._stop()
+        self.remove_class("-open")
+
+    @on(Input.Changed)
+    def _changed(self, event: Input.Changed) -> None:
+        event.stop()
+        self._stop()
+        if self.has_class("-open"):
+            self._timer = self.set_timer(PAUSE_SECONDS, lambda: self.post_message(self.Typed(self.input.value)))
+
+    @on(Input.Submitted)
+    def _submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        self._stop()
+        expression = event.value.strip()
+        if expression and expression not in self._earlier[-1:]:
+            self._earlier.append(expression)
+        self.post_message(FilterAsked(expression))
+
+    def action_give_up(self) -> None:
+        self._stop()
+        self.post_message(FilterLeft())
+
+    def action_recall(self, by: int) -> None:
+        """An earlier filter, as a shell recalls lines."""
+        at = max(0, min(self._at + by, len(self._earlier)))
+        if at != self._at:
+            self._at = at
+            self.input.value = self._earlier[at] if at < len(self._earlier) else self._before
+            self.input.cursor_position = len(self.input.value)
+
+    def _stop(self) -> None:
+        if self._timer is not None:
+            self._timer.stop()
+            self._timer = None
+
+
+class Prompt(LineWidget):
+    DEFAULT_CSS = f"Prompt {{ width: {PROMPT_CELLS}; height: 1; }}"
+
+    def render_line(self, y: int) -> Strip:
+        return self.strip([(" / ", self.palette.key)])
