@@ -1,0 +1,47 @@
+"""`summary` of every real PyTorch trace against the slow reader of this folder, which shares no code with roofterm."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from roofterm.analysis.study import Study
+from roofterm_parsers import open_profile
+from tests.golden import slow_reader
+from tests.reference import reference, root
+
+US = 1_000_000
+
+NO_CHROME = ("execution_trace_pair_et", "param_et_", "rocprofv3")
+"""Execution traces and a rocprofv3 result: refused, not read."""
+
+
+def traces() -> list[str]:
+    folder = root()
+    if folder is None:
+        return ["traces/torch/tracelens_h100_bert_small.json.gz"]
+    found = sorted((folder / "traces").glob("torch*/**/*.json.gz"))
+    return [str(p.relative_to(folder)) for p in found if not any(word in p.name for word in NO_CHROME)]
+
+
+@pytest.mark.parametrize("name", traces())
+def test_summary_agrees_with_the_slow_reader(name: str):
+    path: Path = reference(name)
+    want = slow_reader.read(path)
+    got = Study(open_profile(path, cache=False)).summary()
+    facts = {
+        "slices": want.slices,
+        "kernels": len(want.kernels),
+        "kernel_us": sum(p.end - p.start for p in want.kernels) / US,
+        "memcpy_us": sum(p.end - p.start for p in want.pieces if p.cat not in slow_reader.KERNEL) / US,
+        "gpu_busy_us": want.busy() / US,
+        "steps": len(want.steps),
+        "step_us": [(end - start) / US for start, end in sorted(want.steps.values())],
+        "device_step_us": [(end - start) / US for start, end in want.device_steps()],
+        "unlinked_kernels": sum(p.launch is None for p in want.kernels),
+        "sync_us": want.sync / US,
+        "distinct_kernels": len({p.name for p in want.kernels}),
+        "devices": len({p.device for p in want.pieces}),
+    }
+    assert {key: getattr(got, key) for key in facts} == facts
