@@ -1,0 +1,150 @@
+"""Where the events of a line begin and end.
+
+An event's length stands before it, so that each boundary follows from the one before: a walk, and in Python a slow one.
+Here many walkers set out at guessed places at once, one numpy operation moving all of them, and each is believed only
+from the point where the walker before it, itself believed, arrives: the result is that of one walk from the start.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from roofterm_parsers.xplane.wire import I64, U8, Buffer, WireError, fields, varint
+
+EVENT_TAG = 0x22
+"""XLine.events, field 4; also that of XEvent.stats, which is why guesses may land inside an event."""
+SHORT_BYTES = 1 << 16
+"""Lines up to this size are walked in Python."""
+STRIDE_BYTES = 1 << 14
+"""Distance of the walkers at least."""
+MOST_WALKERS = 4096
+
+
+class Boundaries(NamedTuple):
+    start: I64
+    """first byte of each event's payload, rising"""
+    end: I64
+    other: list[tuple[int, int, int, int]]
+    """the line's other fields (number, wire type, a, b), as `wire.fields` gives them"""
+    damaged_at: int | None
+    """where the line stopped to be readable; None: it is whole"""
+
+
+def boundaries(data: Buffer, array: U8, at: int, end: int) -> Boundaries:
+    """Events of the line whose message is data[at:end]; `array` is the same memory as `data`."""
+    other: list[tuple[int, int, int, int]] = []
+    starts: list[I64] = []
+    walked: list[int] = []
+    position = at
+    damaged_at: int | None = None
+    try:
+        if end - at > SHORT_BYTES:
+            position = _walk(data, position, end, other, None)
+            found, position = _walk_together(data, array, position, end)
+            starts.append(found)
+        position = _walk(data, position, end, other, walked)
+    except WireError as error:
+        damaged_at = error.at
+    starts.append(np.array(walked, np.int64))
+    start = np.concatenate(starts)
+    lengths, payload = _lengths(array, start)
+    stop = payload + lengths
+    if damaged_at is not None and stop.size and stop[-1] > end:
+        payload, stop = payload[:-1], stop[:-1]
+    return Boundaries(payload, stop, other, damaged_at)
+
+
+def _walk(data: Buffer, at: int, end: int, other: list[tuple[int, int, int, int]], events: list[int] | None) -> int:
+    """Walk field by field, noting the other fields and the events' tags: to the end, or without a list to the first event."""
+    while at < end:
+        if data[at] == EVENT_TAG:
+            if events is None:
+                return at
+            length, behind = varint(data, at + 1, end)
+            if behind + length > end:
+                raise WireError(at, f"an event of {length:,} bytes in {end - behind:,}")
+            events.append(at)
+            at = behind + length
+            continue
+        field = next(fields(data, at, end))
+        other.append(field)
+        at = field[3]
+    return at
+
+
+def _walk_together(data: Buffer, array: U8, at: int, end: int) -> tuple[I64, int]:
+    """Tags of the events from `at`, where one begins, as far as nothing but events follows; and where that ends."""
+    walkers = min(MOST_WALKERS, max(2, (end - at) // STRIDE_BYTES))
+    limits = at + (np.arange(1, walkers + 1, dtype=np.int64) * (end - at)) // walkers
+    here = np.concatenate(([at], _guesses(array, limits[:-1], end)))
+    visited: list[I64] = []
+    moving = here < limits
+    last = array.size - 1
+    while moving.any():
+        visited.append(np.where(moving, here, -1))
+        one = array[np.minimum(here + 1, last)].astype(np.int64)
+        following = here + 2 + one
+        wide = np.flatnonzero(one >= 128)
+        if wide.size:
+            length, payload = _lengths(array, here[wide])
+            following[wide] = payload + length
+        good = moving & (array[np.minimum(here, last)] == EVENT_TAG) & (following <= end)
+        visited[-1][~good] = -1
+        here = np.where(good, following, here)
+        moving = good & (here < limits)
+    return _believe(data, np.array(visited, np.int64).T, here, limits, at, end)
+
+
+def _believe(data: Buffer, visited: I64, arrived: I64, limits: I64, at: int, end: int) -> tuple[I64, int]:
+    """Join the walks: each from where the one before arrived. Stops at the first field that is no event."""
+    joined: list[I64] = []
+    for row, there, limit in zip(visited, arrived.tolist(), limits.tolist(), strict=True):
+        steps = row[row >= 0]
+        bridge: list[int] = []
+        # The guess lay inside an event, or the walk took a wrong turn: walk until its steps are met.
+        while at < limit:
+            met = int(np.searchsorted(steps, at))
+            if met < steps.size and steps[met] == at:
+                break
+            if data[at] != EVENT_TAG:
+                joined.append(np.array(bridge, np.int64))
+                return np.concatenate(joined), at
+            length, behind = varint(data, at + 1, end)
+            if behind + length > end:
+                joined.append(np.array(bridge, np.int64))
+                return np.concatenate(joined), at
+            bridge.append(at)
+            at = behind + length
+        joined.append(np.array(bridge, np.int64))
+        if at < limit:
+            joined.append(steps[met:])
+            at = there
+            if at < limit:  # the walk met something else than an event
+                return np.concatenate(joined), at
+    return np.concatenate(joined), at
+
+
+def _guesses(array: U8, near: I64, end: int) -> I64:
+    """For each position one at or behind it that looks like an event's tag: 0x22, a length, and 0x08 behind it."""
+    window = np.minimum(near[:, None] + np.arange(256), array.size - 4)
+    looks = (array[window] == EVENT_TAG) & np.where(array[window + 1] < 128, array[window + 2] == 8, array[window + 3] == 8)
+    first = np.argmax(looks, axis=1)
+    return np.where(looks.any(axis=1), near + first, end)
+
+
+def _lengths(array: U8, tag_at: I64) -> tuple[I64, I64]:
+    """Lengths (bytes) behind the tags, and where the payloads begin."""
+    last = array.size - 1
+    value = np.zeros(tag_at.size, np.int64)
+    at = tag_at + 1
+    open_ = np.arange(tag_at.size)
+    for shift in range(0, 63, 7):
+        byte = array[np.minimum(at[open_], last)].astype(np.int64)
+        value[open_] |= (byte & 127) << shift
+        at[open_] += 1
+        open_ = open_[byte >= 128]
+        if open_.size == 0:
+            break
+    return value, at

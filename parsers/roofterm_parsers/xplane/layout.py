@@ -1,0 +1,144 @@
+"""A layout: the order of an event's fields and stats, followed by the cursors of many events at once.
+
+An event follows a layout if at each place its cursor meets the layout's tag, each stat has the layout's id and length
+that ends where its fields end, and the cursor arrives exactly at the event's end. Nothing else is checked and nothing
+else need be: by induction over the places every cursor stands where the wire format says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roofterm_parsers.xplane.wire import BYTES, EIGHT, FOUR, I64, U64, VARINT, Block, Buffer, WireError, behind_varints, fields, varints
+
+METADATA, OFFSET, DURATION, STATS, OCCURRENCES = 1, 2, 3, 4, 5
+"""Fields of XEvent."""
+COLUMNS = {METADATA: 0, OFFSET: 1, DURATION: 2}
+MOST_PLACES = 200
+
+
+@dataclass(slots=True)
+class StatValue:
+    """One stat of some events: value bits, or position and size in the block of a text."""
+
+    stat: int
+    event: NDArray[np.int32] | I64
+    wire: int
+    value: U64
+    size: I64 | None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    tag: int
+    column: int | None = None
+    """column of the event that this number fills"""
+    stat: int | None = None
+    """stat whose value stands here, if it is wanted"""
+    equals: int | None = None
+    """the number that must stand here: a stat's id"""
+    opens: bool = False
+    """a stat begins here"""
+    closes: bool = False
+    """a stat ends here"""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    places: tuple[Place, ...]
+    aggregated: bool
+
+    def read(self, block: Block, start: I64, end: I64, rows: I64, columns: I64, stats: list[StatValue]) -> NDArray[np.bool_]:
+        """Decode those of the `rows` that follow this layout, into `columns` and `stats`; says which of them did."""
+        at, stop = start[rows], end[rows]
+        last = block.bytes.size - 16
+        fits = np.ones(rows.size, bool)
+        filled: list[tuple[int, U64]] = []
+        found: list[StatValue] = []
+        stat_end = stop
+        for place in self.places:
+            fits &= block.bytes[at] == place.tag
+            at = at + 1
+            wire = place.tag & 7
+            size: I64 | None = None
+            value: U64 | None = None
+            if wire == VARINT and place.column is None and place.stat is None and place.equals is None:
+                at = behind_varints(block, at)
+            elif wire == VARINT:
+                value, at = varints(block, at)
+            elif wire == EIGHT:
+                value, at = block.words[at], at + 8
+            elif wire == FOUR:
+                at = at + 4
+            else:
+                length, at = varints(block, at)
+                size = np.minimum(length, np.uint64(last)).astype(np.int64)
+                if place.opens:
+                    stat_end = at + size
+                else:
+                    value, at = at.astype(np.uint64), at + size
+            if place.equals is not None and value is not None:
+                fits &= value == place.equals
+            if place.column is not None and value is not None:
+                filled.append((place.column, value))
+            if place.stat is not None and value is not None:
+                found.append(StatValue(place.stat, rows, place.tag >> 3, value, size))
+            if place.closes:
+                fits &= at == stat_end
+            fits &= (at >= 0) & (at <= stop)
+            at = np.clip(at, 0, last)
+        fits &= at == stop
+        whole = bool(fits.all())
+        chosen = rows if whole else rows[fits]
+        for column, value in filled:
+            columns[column, chosen] = (value if whole else value[fits]).view(np.int64)
+        for stat in found:
+            size = stat.size
+            stats.append(
+                StatValue(
+                    stat.stat,
+                    chosen,
+                    stat.wire,
+                    stat.value.copy() if whole else stat.value[fits],
+                    size if whole or size is None else size[fits],
+                )
+            )
+        return fits
+
+
+def layout_of(data: Buffer, at: int, end: int, wanted: Collection[int]) -> Layout | None:
+    """The layout of the event in data[at:end]; None if the event is damaged or too long to be one of many."""
+    places: list[Place] = []
+    aggregated = False
+    try:
+        for number, wire, a, b in fields(data, at, end):
+            if number > 15:
+                return None
+            tag = number << 3 | wire
+            if number == STATS and wire == BYTES:
+                places.append(Place(tag, opens=True, closes=a == b))
+                _stat_places(data, a, b, wanted, places)
+                continue
+            aggregated |= number == OCCURRENCES
+            places.append(Place(tag, column=COLUMNS.get(number) if wire == VARINT else None))
+    except WireError:
+        return None
+    return Layout(tuple(places), aggregated) if len(places) <= MOST_PLACES else None
+
+
+def _stat_places(data: Buffer, at: int, end: int, wanted: Collection[int], places: list[Place]) -> None:
+    inner = list(fields(data, at, end))
+    stat = next((a for number, wire, a, _ in inner if number == 1 and wire == VARINT), 0)
+    for i, (number, wire, a, _) in enumerate(inner):
+        if number > 15:
+            raise WireError(at, "an unknown field")
+        closes = i == len(inner) - 1
+        if number == 1 and wire == VARINT:
+            places.append(Place(number << 3 | wire, equals=a, closes=closes))
+        else:
+            value = stat in wanted and 2 <= number <= 7
+            places.append(Place(number << 3 | wire, stat=stat if value else None, closes=closes))
