@@ -31,6 +31,8 @@ class Command:
     options: tuple[Option, ...] = ()
     paths: str | None = "+"
     """how many PATHs: argparse's nargs; None: no PATH"""
+    noun: str = "PATH"
+    """what its positional arguments are"""
 
 
 def _flag(*flags: str, help: str) -> Option:
@@ -67,10 +69,12 @@ LOADING = (
     _value("--max-memory", help="memory that loading may take, such as 8GiB", metavar="SIZE"),
 )
 
+_DEBUG = _flag("--debug", help="show the traceback of a fault")
+
 VOICE = (
     _flag("-q", "--quiet", help="no progress, no warnings on standard error"),
     _flag("--verbose", help="say more on standard error"),
-    _flag("--debug", help="show the traceback of a fault"),
+    _DEBUG,
 )
 
 ANY = (*READING, *LOOKS, *LOADING, *VOICE)
@@ -88,6 +92,7 @@ COMMANDS = (
         ),
     ),
     Command("steps", "steps", "one row a step: its time and where it went", ANY),
+    Command("explain", "explain", "what a figure means, and its source", (_DEBUG,), paths="*", noun="NAME"),
 )
 
 OPEN = Command("open", "open", "open the explorer", (*ANY, _flag("--mouse", help="let the explorer use the mouse")))
@@ -143,7 +148,8 @@ def _parser(command: Command) -> argparse.ArgumentParser:
     name = "roofterm" if command is OPEN else f"roofterm {command.name}"
     parser = _Parser(prog=name, description=command.help, allow_abbrev=False, formatter_class=_Help)
     if command.paths is not None:
-        parser.add_argument("paths", nargs=command.paths, metavar="PATH", help="a file, a folder, a quoted glob, or - for standard input")
+        what = "a file, a folder, a quoted glob, or - for standard input" if command.noun == "PATH" else ""
+        parser.add_argument("paths", nargs=command.paths, metavar=command.noun, help=what)
     for option in command.options:
         parser.add_argument(*option.flags, help=option.help.replace("%", "%%"), **option.settings)
     return parser

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 
 import pytest
 
@@ -32,13 +33,15 @@ def test_gpu_utilisation_equals_torch_tb_profiler(name: str):
     """Its GPU utilisation: union of kernels in [first step's start, last step's end] over that range; steps touch, so ours is the sum."""
     oracle = json.loads(reference(f"oracle/tb_plugin/{name}.json").read_text())["results"]
     steps = Study(open_profile(reference(f"traces/torch/{name}.pt.trace.json.gz"), cache=False)).steps()
-    assert all(a.start_us + a.dur_us <= b.start_us for a, b in zip(steps, steps[1:], strict=False))
+    assert all(a.start_us + a.dur_us <= b.start_us for a, b in pairwise(steps))
     length = steps[-1].start_us + steps[-1].dur_us - steps[0].start_us
     busy = sum(s.compute_us or 0 for s in steps)
     assert busy / length == pytest.approx(oracle["gpu"]["0"]["utilization"], rel=1e-3)
 
 
-@pytest.mark.parametrize("name", ["tracelens_h100_qwen05b_chat", "tracelens_h100_timesformer", "tracelens_mi300x_qwen05b_chat", "param_2080ti_resnet"])
+@pytest.mark.parametrize(
+    "name", ["tracelens_h100_qwen05b_chat", "tracelens_h100_timesformer", "tracelens_mi300x_qwen05b_chat", "param_2080ti_resnet"]
+)
 def test_compute_and_idle_equal_hta(name: str):
     """HTA without rounding, on traces where it drops no step (it drops the last of two or more).
 
@@ -57,7 +60,7 @@ def test_compute_and_idle_equal_hta(name: str):
 
 
 def test_a_host_that_runs_ahead_has_steps_as_long_as_the_device_needs():
-    """The checkpointing trace: host steps of 16.8, 16.0 and 15.9 ms launch work that keeps the device busy for 18.98, 18.98 and 18.55 ms."""
+    """The checkpointing trace: host steps of 16.8, 16.0 and 15.9 ms, device steps of 18.98, 18.98 and 18.55 ms."""
     steps = Study(open_profile(reference("traces/torch/tracelens_mi300x_resnet_act_ckpt_rank0of8.json.gz"), cache=False)).steps()
     assert [round(s.dur_us / 1000, 2) for s in steps] == [18.98, 18.98, 18.55]
     assert [round(s.host_dur_us / 1000, 2) for s in steps] == [16.80, 15.95, 15.89]

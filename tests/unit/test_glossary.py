@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import pytest
+
+from roofterm.cli.main import main
+from roofterm.glossary import find, glossary, nearest
+from roofterm.results import TABLES, RooflineRow, StepRow, Summary
+
+# What is no figure but a name, an id or a list of names needs no definition.
+NAMES = set(
+    """
+block bytes_by_role bytes_from bytes_per_s category counter_series device_names devices distinct_kernels flags
+flops_from flops_per_s grid host_busy_pct hosts is_backward kernel_us_by_device kernel_us_by_rank level name op phase
+process_names rank ranks runs shapes sm_efficiency_pct start_us step step_names steps stream_ids tensor_core_pct threads
+time_per_unit_us time_us
+    """.split()
+)
+
+
+@pytest.mark.parametrize("record", [Summary, StepRow, RooflineRow])
+def test_every_figure_of_a_record_has_a_definition(record: type):
+    assert [name for name in record.__struct_fields__ if name not in NAMES and name not in glossary()] == []
+
+
+@pytest.mark.parametrize("by", ["kernel", "op", "category"])
+def test_every_figure_of_a_table_has_a_definition(by: str):
+    assert [name for name in TABLES[by] if name not in NAMES and name not in glossary()] == []
+
+
+def test_names_are_found_with_blanks_and_capitals():
+    assert find("Host Wait US") is glossary()["host_wait_us"]
+    assert find("self_time") is glossary()["self time"]
+    assert "mfu_pct" in nearest("mfu_pc")
+
+
+def test_explain_prints_definition_and_source(capsys: pytest.CaptureFixture[str]):
+    assert main(["explain", "bound_by"]) == 0
+    shown = capsys.readouterr().out
+    assert "highest utilisation" in shown
+    assert "XProf" in shown
+
+
+def test_explain_of_nothing_known_is_a_usage_error(capsys: pytest.CaptureFixture[str]):
+    assert main(["explain", "mfu_pcx"]) == 2
+    assert "mfu_pct" in capsys.readouterr().err
