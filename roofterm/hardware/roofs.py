@@ -39,7 +39,7 @@ def device_infos(profile: Profile, choice: RoofChoice | None = None) -> list[Dev
     if not rows:
         return []
     store, user = load_roofs(), load_user_devices()
-    hosts = [source.host or _metadata_host(source.metadata) for source in profile.sources]
+    hosts = [source.host or metadata_host(source.metadata) for source in profile.sources]
     infos = [device_info(row, choice, store, user, hosts[row["source"]] if row["source"] < len(hosts) else None) for row in rows]
     if choice.roofs is not None and not any(choice.roofs in info.sets for info in infos):
         raise ProfileError(_no_such_roofs(choice.roofs, infos[0]))
@@ -69,13 +69,13 @@ def device_info(
     kind = facts.kind or "gpu"
     sets: dict[str, RoofSet] = {}
     if match.entry is not None:
-        sets["vendor"] = _vendor(match.entry, match.scale)
+        sets["vendor"] = vendor_roofs(match.entry, match.scale)
     trace = _trace(row)
     if trace is not None and choice.device is None:
         sets["trace"] = trace
     measured = find_roofs(list(store), host or platform.node(), facts.name, facts.units, facts.memory_bytes)
     if measured is not None and choice.device is None:
-        sets["measured"] = _measured(measured)
+        sets["measured"] = measured_roofs(measured)
     if own is not None:
         sets["given"] = RoofSet(own[1].peaks(), own[1].bandwidths(), own[1].links(), f"config.toml, [devices.{own[0]}]")
 
@@ -171,7 +171,8 @@ def _entry(name: str, user: Mapping[str, UserDevice] | None = None) -> Device:
     raise ProfileError(f"there is no device {name} in the hardware table (`roofterm devices` lists it{own})")
 
 
-def _vendor(entry: Device, scale: Scale) -> RoofSet:
+def vendor_roofs(entry: Device, scale: Scale) -> RoofSet:
+    """The table's figures for a device that is this share of the entry."""
     # L1 comes with the units, on AMD's multi-die parts L2 too (one to each die); the rest with the memory slices.
     with_units = ("l1", "l2") if entry.vendor == "amd" else ("l1",)
     bandwidths = {
@@ -202,7 +203,8 @@ def _trace(row: Mapping[str, Any]) -> RoofSet | None:
     return RoofSet(peaks, bandwidths, {}, "stated in the profile") if peaks or bandwidths else None
 
 
-def _measured(record: MeasuredRoofs) -> RoofSet:
+def measured_roofs(record: MeasuredRoofs) -> RoofSet:
+    """A record of `roofterm measure` as one source's figures."""
     note = f"measured on {record.node}, {record.measured_at}, torch {record.torch}" + ("; noisy" if record.noisy else "")
     return RoofSet(dict(record.peaks), dict(record.bandwidths), dict(record.links), note)
 
@@ -270,7 +272,7 @@ def _notes(
         notes.append("peaks or bandwidths given by --peak and --bandwidth")
     if measured is not None and "measured" in order:
         notes.append(
-            f"measured with torch {measured.torch} at {measured.measured_at}: "
+            f"measured on {measured.node} with torch {measured.torch} at {measured.measured_at}: "
             + ("in use" if order[0] == "measured" else "beside the others")
             + (f"; noisy: {'; '.join(measured.noisy)}" if measured.noisy else "")
         )
@@ -279,7 +281,8 @@ def _notes(
     return list(dict.fromkeys(notes))
 
 
-def _metadata_host(metadata: Mapping[str, Any]) -> str | None:
+def metadata_host(metadata: Mapping[str, Any]) -> str | None:
+    """The host that a file's own facts name (Kineto since March 2026)."""
     name = metadata.get("host_name")
     return name if isinstance(name, str) and name else None
 
