@@ -8,12 +8,45 @@ from roofterm.results import TABLES, RooflineRow, StepRow, Summary
 
 # What is no figure but a name, an id or a list of names needs no definition.
 NAMES = set(
-    """
-block bytes_by_role bytes_from bytes_per_s category counter_series device_names devices distinct_kernels flags
-flops_from flops_per_s grid host_busy_pct hosts is_backward kernel_us_by_device kernel_us_by_rank level name op phase
-process_names rank ranks runs shapes sm_efficiency_pct start_us step step_names steps stream_ids tensor_core_pct threads
-time_per_unit_us time_us
-    """.split()
+    [
+        "block",
+        "bytes_by_role",
+        "bytes_from",
+        "bytes_per_s",
+        "category",
+        "counter_series",
+        "device_names",
+        "devices",
+        "distinct_kernels",
+        "flags",
+        "flops_from",
+        "flops_per_s",
+        "grid",
+        "host_busy_pct",
+        "hosts",
+        "is_backward",
+        "kernel_us_by_device",
+        "kernel_us_by_rank",
+        "level",
+        "name",
+        "op",
+        "phase",
+        "process_names",
+        "rank",
+        "ranks",
+        "runs",
+        "shapes",
+        "sm_efficiency_pct",
+        "start_us",
+        "step",
+        "step_names",
+        "steps",
+        "stream_ids",
+        "tensor_core_pct",
+        "threads",
+        "time_per_unit_us",
+        "time_us",
+    ]
 )
 
 
