@@ -51,7 +51,10 @@ class Build:
 
     def profile(self) -> Profile:
         keys = sorted({s["track"] for s in self._slices}, key=str)
-        order = sorted(range(len(self._slices)), key=lambda i: (keys.index(self._slices[i]["track"]), self._slices[i]["start"], -self._slices[i]["dur"], i))
+        order = sorted(
+            range(len(self._slices)),
+            key=lambda i: (keys.index(self._slices[i]["track"]), self._slices[i]["start"], -self._slices[i]["dur"], i),
+        )
         new = {old: at for at, old in enumerate(order)}
         rows = [self._slices[i] for i in order]
         names = list(dict.fromkeys((r["name"], _CATS.get(r["kind"], "")) for r in rows))
@@ -82,13 +85,22 @@ class Build:
     def _fill(self, profile: Profile, rows: list[dict[str, Any]], new: dict[int, int], devices: list[int]) -> None:
         links, kernels, copies, ops, signatures, steps, runtime = [], [], [], [], [], [], []
         for at, row in enumerate(rows):
-            facts, kind = row["facts"], row["kind"]
+            facts, kind = dict(row["facts"]), row["kind"]
             if kind in _WORK:
                 links.append({"work": at, "launch": _lookup(new, facts.pop("launch")), "op": _lookup(new, facts.pop("op"))})
                 place = {"slice": at, "device": devices.index(row["track"][1]), "stream": row["track"][2]}
                 (kernels if kind == Kind.KERNEL else copies).append({**place, **facts})
             elif kind == Kind.STEP:
-                steps.append({"source": 0, "number": facts["number"], "name": row["name"], "start_ps": row["start"], "dur_ps": row["dur"], "slice": at})
+                steps.append(
+                    {
+                        "source": 0,
+                        "number": facts["number"],
+                        "name": row["name"],
+                        "start_ps": row["start"],
+                        "dur_ps": row["dur"],
+                        "slice": at,
+                    }
+                )
             elif kind == Kind.RUNTIME:
                 runtime.append({"slice": at})
             elif facts:
@@ -96,7 +108,14 @@ class Build:
                 if shape and shape not in signatures:
                     signatures.append(shape)
                 ops.append({"slice": at, "signature": signatures.index(shape) if shape else None, **facts})
-        for name, made in (("links", links), ("kernels", kernels), ("copies", copies), ("ops", ops), ("signatures", signatures), ("runtime", runtime)):
+        for name, made in (
+            ("links", links),
+            ("kernels", kernels),
+            ("copies", copies),
+            ("ops", ops),
+            ("signatures", signatures),
+            ("runtime", runtime),
+        ):
             setattr(profile, name, _made(name, made))
         profile.steps = _made("steps", steps).sort("start_ps", maintain_order=True)
 
@@ -126,7 +145,14 @@ def _lookup(new: dict[int, int], handle: int | None) -> int | None:
 
 def _track(key: tuple[Any, ...], devices: list[int]) -> dict[str, Any]:
     if key[0] == "host":
-        return {"kind": int(TrackKind.HOST), "source": 0, "process": "100", "thread": str(key[1]), "process_name": "python", "thread_name": f"thread {key[1]}"}
+        return {
+            "kind": int(TrackKind.HOST),
+            "source": 0,
+            "process": "100",
+            "thread": str(key[1]),
+            "process_name": "python",
+            "thread_name": f"thread {key[1]}",
+        }
     place = {"process": str(key[1]), "thread": str(key[2]), "device": devices.index(key[1]), "stream": key[2]}
     return {"kind": int(TrackKind.DEVICE), "source": 0, "thread_name": f"stream {key[2]}", **place}
 

@@ -7,9 +7,7 @@ from roofterm.glossary import find, glossary, nearest
 from roofterm.results import TABLES, RooflineRow, StepRow, Summary
 
 # What is no figure but a name, an id or a list of names needs no definition.
-NAMES = set(
-    [
-        "block",
+NAMES = {"block",
         "bytes_by_role",
         "bytes_from",
         "bytes_per_s",
@@ -45,9 +43,7 @@ NAMES = set(
         "tensor_core_pct",
         "threads",
         "time_per_unit_us",
-        "time_us",
-    ]
-)
+        "time_us",,}
 
 
 @pytest.mark.parametrize("record", [Summary, StepRow, RooflineRow])
