@@ -112,6 +112,7 @@ def write(trace: Path, figures: Path, rank: Rank) -> None:
         "summary": books.summary(rank, *kineto.count(events)),
         "steps": books.steps(rank),
         "ops": books.operators(rank),
+        "products": books.products(rank),
         "work": books.work_by_role(rank),
     }
     write_json(figures, expected)

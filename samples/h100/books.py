@@ -124,6 +124,21 @@ def operators(rank: Rank) -> dict[str, dict[str, float]]:
     return rows
 
 
+def products(rank: Rank) -> list[dict[str, Any]]:
+    """One row for each shape of `aten::mm`: FLOPs 2 m n k and bytes 2 (m k + k n + m n) of all calls, bf16, and kernel time."""
+    rows: dict[tuple[int, int, int], dict[str, Any]] = {}
+    for work in rank.work:
+        if not (work.ops and work.ops[-1].name == "aten::mm"):
+            continue
+        (m, k), (_, n) = work.ops[-1].args["Input Dims"]
+        row = rows.setdefault((m, k, n), {"dims": [[m, k], [k, n]], "calls": 0, "flops": 0, "bytes": 0, "kernel_ns": 0})
+        row["calls"] += 1
+        row["flops"] += 2 * m * n * k
+        row["bytes"] += 2 * (m * k + k * n + m * n)
+        row["kernel_ns"] += work.end - work.start
+    return [{**row, "kernel_us": us(row.pop("kernel_ns"))} for _, row in sorted(rows.items())]
+
+
 def profiler_flops(event: Host) -> int:
     dims = event.args["Input Dims"]
     if event.name == "aten::mm":
