@@ -131,12 +131,12 @@ def products(rank: Rank) -> list[dict[str, Any]]:
         if not (work.ops and work.ops[-1].name == "aten::mm"):
             continue
         (m, k), (_, n) = work.ops[-1].args["Input Dims"]
-        row = rows.setdefault((m, k, n), {"dims": [[m, k], [k, n]], "calls": 0, "flops": 0, "bytes": 0, "kernel_ns": 0})
+        row = rows.setdefault((m, k, n), {"dims": [[m, k], [k, n]], "calls": 0, "flops": 0, "bytes": 0, "kernel_us": 0})
         row["calls"] += 1
         row["flops"] += 2 * m * n * k
         row["bytes"] += 2 * (m * k + k * n + m * n)
-        row["kernel_ns"] += work.end - work.start
-    return [{**row, "kernel_us": us(row.pop("kernel_ns"))} for _, row in sorted(rows.items())]
+        row["kernel_us"] += work.end - work.start
+    return [{**row, "kernel_us": us(row["kernel_us"])} for _, row in sorted(rows.items())]
 
 
 def profiler_flops(event: Host) -> int:
