@@ -43,11 +43,19 @@ def _value(*flags: str, help: str, **settings: Any) -> Option:
     return Option(flags, help, settings)
 
 
-READING = (
+OUTPUT = (
     _value("--format", help="text (default), json, csv or markdown", choices=FORMATS, default="text"),
     _value("-o", "--output", help="write to FILE, whole or not at all", metavar="FILE"),
+)
+
+TABLE = (
+    *OUTPUT,
     _value("--top", help="rows of a table (20 in text, 100 in JSON and CSV, 1,000 for roofline; 0: all)", type=int, metavar="N"),
     _value("--sort", help="sort by a column; add :asc or :desc", metavar="COLUMN"),
+)
+
+READING = (
+    *TABLE,
     _value("--where", help="filter: words, FIELD:VALUE, FIELD>VALUE, /regex/, !term", default="", metavar="EXPR"),
     _value("--step", help="steady, all, N or A-B", metavar="STEPS"),
     _value("--window", help="from the start, in seconds or with a unit: 10ms..25ms", metavar="A..B"),
@@ -92,6 +100,22 @@ COMMANDS = (
         ),
     ),
     Command("steps", "steps", "one row a step: its time and where it went", ANY),
+    Command(
+        "measure",
+        "measure",
+        "measure this machine's roofs with torch, and keep them for later rooflines",
+        (
+            _value("--python", help="the interpreter that has torch (default: ours, else the first that has it)", metavar="PATH"),
+            _value("--budget", help="seconds to take, about (25)", type=float, default=25.0, metavar="SECONDS"),
+            _value("--device", help="torch's name of the device, such as cuda:1 (default: the first accelerator)", metavar="NAME"),
+            _flag("--force", help="keep noisy figures too"),
+            *OUTPUT,
+            *LOOKS,
+            *VOICE,
+        ),
+        paths=None,
+    ),
+    Command("devices", "devices", "the hardware table; what a name resolves to, and why", (*TABLE, *LOOKS, *VOICE), paths="*", noun="NAME"),
     Command("explain", "explain", "what a figure means, and its source", (_DEBUG,), paths="*", noun="NAME"),
 )
 

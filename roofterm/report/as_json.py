@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from math import isfinite
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import polars as pl
 
-from roofterm.report.triage import Report
 from roofterm.results import Roofline
+
+if TYPE_CHECKING:
+    from roofterm.report.triage import Report
 
 _RAW = ("shapes",)
 """Columns that hold JSON already."""

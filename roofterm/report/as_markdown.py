@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from roofterm.report.columns import TABLE_COLUMNS, Column
-from roofterm.report.triage import Report
+
+if TYPE_CHECKING:
+    from roofterm.report.triage import Report
 
 
 def markdown_table(rows: pl.DataFrame | Sequence[dict[str, Any]], columns: Sequence[Column]) -> list[str]:

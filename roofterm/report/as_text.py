@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from statistics import median
+from typing import TYPE_CHECKING
 
 from roofterm.report.breakdown import breakdown_lines, mean_breakdown
 from roofterm.report.columns import TABLE_COLUMNS
 from roofterm.report.plain_table import plain_table
-from roofterm.report.triage import Report
 from roofterm.results import DeviceInfo, RooflineRow, StepRow
 from roofterm.text.safe import safe_text
 from roofterm.text.units import UNKNOWN, bytes_text, count, duration_us, pct, si
+
+if TYPE_CHECKING:
+    from roofterm.report.triage import Report
 
 LABEL = 11
 """cells of the labels at the left"""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from roofterm.text.safe import safe_text
-from roofterm.text.units import UNKNOWN, bytes_text, count, duration_us, pct, si
+from roofterm.text.units import UNKNOWN, bytes_text, count, duration_us, figures, pct, si
 
 
 @dataclass(frozen=True)
@@ -117,4 +117,24 @@ STEP_COLUMNS = (
     Column("launches", "launches", count),
     Column("steady", "steady", yes_no),
     Column("complete", "complete", yes_no),
+)
+
+
+def _tera(value: float | None) -> str:
+    return UNKNOWN if value is None else figures(value)
+
+
+DEVICE_COLUMNS = (
+    Column("id", "id", words, right=False, least=16),
+    Column("arch", "arch", words, right=False),
+    Column("units", "units", count),
+    Column("bf16_tflops", "bf16 TF", _tera),
+    Column("fp16_tflops", "fp16 TF", _tera),
+    Column("fp32_tflops", "fp32 TF", _tera),
+    Column("fp8_tflops", "fp8 TF", _tera),
+    Column("memory_bytes", "memory", bytes_text),
+    Column("memory_tbps", "TB/s", _tera),
+    Column("ridge_flop_per_byte", "ridge", _tera),
+    Column("confidence", "figures", words, right=False),
+    Column("names", "names in profiles", words, right=False),
 )
