@@ -2,6 +2,35 @@
 
 from __future__ import annotations
 
+from roofterm.analysis.costs import (
+    attention,
+    convolution,
+    gemm,
+    generated,
+    indexing,
+    normalization,
+    optimizers,
+    pointwise,
+    reduction,
+    serving,
+)
+from roofterm.analysis.costs.communication import Collective, bus_factor, collective_cost, collective_kind
+from roofterm.analysis.costs.model import Cost
 from roofterm.analysis.costs.profiler import profiler_flops
+from roofterm.analysis.costs.registry import REGISTRY, cost, lookup
 
-__all__ = ["profiler_flops"]
+FAMILIES = (attention, convolution, gemm, generated, indexing, normalization, optimizers, pointwise, reduction, serving)
+"""The modules whose import fills the registry."""
+
+__all__ = [
+    "FAMILIES",
+    "REGISTRY",
+    "Collective",
+    "Cost",
+    "bus_factor",
+    "collective_cost",
+    "collective_kind",
+    "cost",
+    "lookup",
+    "profiler_flops",
+]

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -30,8 +29,13 @@ ITEM_BYTES: dict[str, float] = {
     "bool": 1,
     "complex64": 8,
     "complex128": 16,
+    "1byte": 1,
+    "2byte": 2,
+    "4byte": 4,
+    "8byte": 8,
+    "16byte": 16,
 }
-"""Bytes of one stored element, by roofterm's name of the type."""
+"""Bytes of one stored element, by roofterm's name of the type; `2byte`: a type of which only the size is known."""
 
 _TYPES: dict[str, str] = {
     "float": "fp32",
@@ -62,7 +66,6 @@ _TYPES: dict[str, str] = {
     "int32": "int32",
     "uint8": "int8",
 }
-_SCALAR_TYPES = {"scalar", "scalarlist", "genericlist", "device", "optional", ""}
 
 
 def decoded(text: str | Sequence[Any] | None) -> list[Any] | None:
@@ -107,8 +110,7 @@ def int_list(recorded: Any) -> list[int] | None:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class Tensor:
+class Tensor(NamedTuple):
     """One recorded tensor: its sizes, stored type, strides (elements) where recorded."""
 
     dims: tuple[int, ...]
@@ -139,7 +141,11 @@ class Tensor:
 
 
 class Inputs:
-    """The recorded inputs of one distinct call, read by slot."""
+    """The recorded inputs of one distinct call, read by slot.
+
+    `fallback` is the type of tensors that the file names no type for (those of tensor lists; all in the oldest files),
+    where something else tells it, such as the kernel's name.
+    """
 
     def __init__(
         self,
@@ -147,45 +153,42 @@ class Inputs:
         types: str | Sequence[Any] | None = None,
         strides: str | Sequence[Any] | None = None,
         concrete: str | Sequence[Any] | None = None,
+        fallback: str | None = None,
     ) -> None:
-        self._dims = decoded(dims)
+        self._dims = decoded(dims) or []
         self._types = decoded(types) or []
         self._strides = decoded(strides) or []
         self._concrete = decoded(concrete) or []
-
-    @property
-    def recorded(self) -> bool:
-        """Whether the file holds shapes for this call at all."""
-        return bool(self._dims)
+        self._fallback = fallback
 
     def __len__(self) -> int:
-        return len(self._dims or ())
+        return len(self._dims)
 
     def tensor(self, slot: int) -> Tensor | None:
         """The tensor in a slot; None for a scalar, a list, an absent or impossible one."""
-        sizes = self._dims[slot] if self._dims is not None and slot < len(self._dims) else None
-        if not _is_shape(sizes):
+        sizes = _shape(_at(self._dims, slot))
+        if sizes is None:
             return None
-        recorded = self._types[slot] if slot < len(self._types) else None
-        if isinstance(recorded, str) and recorded.strip().lower() in _SCALAR_TYPES and (recorded or not sizes):
+        recorded = _at(self._types, slot)
+        if isinstance(recorded, str) and (_is_scalar_type(recorded) or (not recorded and not sizes)):
             return None
         if not sizes and not self._types:
             return None  # without types an empty shape may be a scalar as well as a tensor of one element
-        return Tensor(tuple(sizes), dtype_name(recorded), self._stride_tuple(slot))
+        return Tensor(sizes, dtype_name(recorded) or self._fallback, _shape(_at(self._strides, slot)))
 
     def tensors(self, slot: int) -> list[Tensor] | None:
         """The tensors of a tensor list; None if the slot holds none or the file recorded its tensors without sizes."""
-        shapes = self._dims[slot] if self._dims is not None and slot < len(self._dims) else None
-        if not isinstance(shapes, list) or not shapes or not all(_is_shape(shape) for shape in shapes):
+        shapes = _at(self._dims, slot)
+        if not isinstance(shapes, list) or not shapes:
             return None
-        recorded = self._types[slot] if slot < len(self._types) else None
-        inner = decoded(recorded) if not isinstance(recorded, str) else None
-        strides = self._strides[slot] if slot < len(self._strides) else None
+        types, strides = _at(self._types, slot), _at(self._strides, slot)
         found = []
         for row, shape in enumerate(shapes):
-            dtype = dtype_name(inner[row]) if inner is not None and row < len(inner) else None
-            stride = strides[row] if isinstance(strides, list) and row < len(strides) else None
-            found.append(Tensor(tuple(shape), dtype, tuple(stride) if _is_shape(stride) else None))
+            sizes = _shape(shape)
+            if sizes is None:
+                return None
+            dtype = dtype_name(_at(types, row)) if isinstance(types, list) else None
+            found.append(Tensor(sizes, dtype or self._fallback, _shape(_at(strides, row))))
         return found
 
     @cached_property
@@ -193,49 +196,53 @@ class Inputs:
         """Every single tensor among the inputs, in order."""
         return [found for slot in range(len(self)) if (found := self.tensor(slot)) is not None]
 
+    @property
+    def has_concrete(self) -> bool:
+        """Whether the file holds concrete values (strides, dims, flags) for this call."""
+        return bool(self._concrete)
+
     def ints(self, slot: int) -> list[int] | None:
         """Integers of a concrete input (stride, dims, ...)."""
-        value = self._concrete[slot] if slot < len(self._concrete) else None
-        return int_list(value)
+        return int_list(_at(self._concrete, slot))
 
     def integer(self, slot: int) -> int | None:
         found = self.ints(slot)
         return found[0] if found is not None and len(found) == 1 else None
 
-    def number(self, slot: int) -> float | None:
-        value = self.text(slot)
-        try:
-            return None if value is None else float(value)
-        except ValueError:
-            return None
-
     def flag(self, slot: int) -> bool | None:
-        value = self._concrete[slot] if slot < len(self._concrete) else None
-        if isinstance(value, bool):
-            return value
-        return {"true": True, "false": False, "1": True, "0": False}.get(str(value).strip().lower())
+        return _FLAGS.get(str(_at(self._concrete, slot)).strip().lower())
 
     def flags(self, slot: int) -> list[bool] | None:
         """Booleans of a concrete list such as "[True, True, False]"."""
-        value = self._concrete[slot] if slot < len(self._concrete) else None
+        value = _at(self._concrete, slot)
         parts = value if isinstance(value, list) else str(value or "").strip().removeprefix("[").removesuffix("]").split(",")
-        table = {"true": True, "false": False, "1": True, "0": False}
-        found = [table.get(str(part).strip().lower()) for part in parts]
-        return None if not found or None in found else [bool(value) for value in found]
+        found = [_FLAGS.get(str(part).strip().lower()) for part in parts]
+        known = [flag for flag in found if flag is not None]
+        return known if known and len(known) == len(found) else None
 
     def text(self, slot: int) -> str | None:
         """A concrete input as text; None where it is absent or empty."""
-        value = self._concrete[slot] if slot < len(self._concrete) else None
+        value = _at(self._concrete, slot)
         return None if value is None or value == "" else str(value)
 
     def type_text(self, slot: int) -> str | None:
-        value = self._types[slot] if slot < len(self._types) else None
+        value = _at(self._types, slot)
         return value if isinstance(value, str) else None
 
-    def _stride_tuple(self, slot: int) -> tuple[int, ...] | None:
-        strides = self._strides[slot] if slot < len(self._strides) else None
-        return tuple(strides) if _is_shape(strides) else None
+
+_FLAGS = {"true": True, "false": False, "1": True, "0": False}
 
 
-def _is_shape(sizes: Any) -> bool:
-    return isinstance(sizes, list) and all(type(size) is int and size >= 0 for size in sizes)
+def _at(values: Any, slot: int) -> Any:
+    return values[slot] if isinstance(values, list) and 0 <= slot < len(values) else None
+
+
+def _shape(sizes: Any) -> tuple[int, ...] | None:
+    if isinstance(sizes, list) and all(type(size) is int and size >= 0 for size in sizes):
+        return tuple(sizes)
+    return None
+
+
+def _is_scalar_type(recorded: str) -> bool:
+    """Scalar, ScalarList, TensorList, GenericList, Device; in 2021 Int, Bool, Double: types of tensors begin in lower case."""
+    return recorded[:1].isupper()

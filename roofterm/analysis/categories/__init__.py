@@ -1,0 +1,25 @@
+"""What a kernel or op is: its category, the type and units it computes with, and a short name for people."""
+
+from __future__ import annotations
+
+from roofterm.analysis.categories.facts import DTYPES, EVIDENCE, FACTS, classify, is_communication, kernel_facts
+from roofterm.analysis.categories.kinds import DEVICE_CATEGORIES, HOST_CATEGORIES, TENSOR_CATEGORIES, TITLES, Category, from_title
+from roofterm.analysis.categories.op_names import op_category
+from roofterm.analysis.categories.short import short_name
+
+__all__ = [
+    "DEVICE_CATEGORIES",
+    "DTYPES",
+    "EVIDENCE",
+    "FACTS",
+    "HOST_CATEGORIES",
+    "TENSOR_CATEGORIES",
+    "TITLES",
+    "Category",
+    "classify",
+    "from_title",
+    "is_communication",
+    "kernel_facts",
+    "op_category",
+    "short_name",
+]
