@@ -262,6 +262,7 @@ HLO_FACTS = pl.Schema(
         "custom_call": pl.String,  # target
         "xprof_flops": pl.Float64,  # per occurrence as XProf counts from the same HLO; null: it has no HLO for the op
         "xprof_bytes": pl.Float64,
+        "xprof_hbm_bytes": pl.Float64,
         "xprof_category": pl.String,
         "autotuned": pl.Boolean,
         "operands": pl.String,  # JSON list of names
@@ -278,9 +279,10 @@ HLO_EVENTS = pl.Schema(
         "flops": pl.Float64,  # of this occurrence: custom calls
         "model_flops": pl.Float64,
         "bytes": pl.Float64,
+        "step": pl.Int64,  # number of the step that the event itself names (group_id)
     }
 )
-"""Costs of single device events, for the few that carry them."""
+"""What single device events say of their costs and step, for the few that do."""
 
 DEVICE_CLOCK = pl.Schema({"slice": pl.UInt32, "start_ps": pl.Int64, "dur_ps": pl.Int64})
 """A device event as its own clock saw it, where the file has both: `slices` holds the time aligned with the host."""

@@ -43,6 +43,8 @@ def add_device_line(making: Making, plane: Plane, line: Line, device: int, modul
     elif op_line:
         _add_op_rows(making, line, stats, ids, np.array(rows, np.int64)[code.of_event])
     elif kind is Kind.STEP:
+        _add_clock(making, line, stats, ids)
+        _add_event_rows(making, stats, ids)
         _add_steps(making, line, stats, ids, [texts[i] for i in code.of_event.tolist()], device)
     elif kind is Kind.COUNTED:
         _add_counters(making, plane, line, stats, texts, code)
@@ -72,29 +74,45 @@ def _stream_kinds(texts: list[str], code: Codes, stats: LineStats) -> NDArray[np
 def _add_op_rows(making: Making, line: Line, stats: LineStats, ids: I64, op: I64) -> None:
     known = op >= 0
     making.gather.add_rows("hlo", {"slice": ids[known], "op": op[known]})
-    if stats.has("device_offset_ps") and stats.has("device_duration_ps"):
-        rows = stats.rows("device_duration_ps")
-        start = stats.integers("device_offset_ps", UNKNOWN)[rows]
-        rows, start = rows[start != UNKNOWN], start[start != UNKNOWN]
-        dur = stats.integers("device_duration_ps", 0)[rows]
-        making.gather.add_rows("device_clock", {"slice": ids[rows], "start_ps": start + making.base_ps(line), "dur_ps": dur})
+    _add_clock(making, line, stats, ids)
+    _add_event_rows(making, stats, ids)
+
+
+def _add_clock(making: Making, line: Line, stats: LineStats, ids: I64) -> None:
+    """The device's own time of each event that states it."""
+    if not (stats.has("device_offset_ps") and stats.has("device_duration_ps")):
+        return
+    rows = stats.rows("device_duration_ps")
+    start = stats.integers("device_offset_ps", UNKNOWN)[rows]
+    rows, start = rows[start != UNKNOWN], start[start != UNKNOWN]
+    dur = stats.integers("device_duration_ps", 0)[rows]
+    making.gather.add_rows("device_clock", {"slice": ids[rows], "start_ps": start + making.base_ps(line), "dur_ps": dur})
+
+
+def _add_event_rows(making: Making, stats: LineStats, ids: I64) -> None:
+    """What single events say of their costs and step."""
     scale = stats.floats("Time Scale Multiplier")
-    stall = stats.integers("dma_stall_duration_ps", UNKNOWN)
-    flops, model_flops, accessed = stats.floats("flops"), stats.floats("model_flops"), stats.floats("bytes_accessed")
-    scale[scale == 1.0] = np.nan  # at the nominal clock: the rule for events that say nothing
-    told = ~(np.isnan(scale) & np.isnan(flops) & np.isnan(model_flops) & np.isnan(accessed)) | (stall != UNKNOWN)
+    scale[scale == 1.0] = np.nan  # the nominal clock, which is also that of events that say nothing
+    floats = {"time_scale": scale, **{column: stats.floats(stat) for column, stat in _EVENT_COSTS.items()}}
+    integers = {column: stats.integers(stat, UNKNOWN) for column, stat in _EVENT_NUMBERS.items()}
+    told = np.zeros(ids.size, bool)
+    for values in floats.values():
+        told |= ~np.isnan(values)
+    for numbers in integers.values():
+        told |= numbers != UNKNOWN
     if told.any():
         making.gather.add_rows(
             "hlo_events",
             {
                 "slice": ids[told],
-                "time_scale": filled_floats(scale[told]),
-                "dma_stall_ps": filled(stall[told], UNKNOWN),
-                "flops": filled_floats(flops[told]),
-                "model_flops": filled_floats(model_flops[told]),
-                "bytes": filled_floats(accessed[told]),
+                **{column: filled_floats(values[told]) for column, values in floats.items()},
+                **{column: filled(numbers[told], UNKNOWN) for column, numbers in integers.items()},
             },
         )
+
+
+_EVENT_COSTS = {"flops": "flops", "model_flops": "model_flops", "bytes": "bytes_accessed"}
+_EVENT_NUMBERS = {"dma_stall_ps": "dma_stall_duration_ps", "step": "group_id"}
 
 
 def _add_stream_rows(
