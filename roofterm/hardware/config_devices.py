@@ -114,6 +114,6 @@ def _device(name: str, table: Any, path: str) -> UserDevice:
 def _known_keys(given: dict[str, Any], known: tuple[str, ...], where: str, path: str) -> None:
     for key in given:
         if key not in known:
-            near = difflib.get_close_matches(key, known, n=1, cutoff=0.4)
+            near = difflib.get_close_matches(key.casefold(), known, n=1, cutoff=0.4)
             hint = f"did you mean `{near[0]}`?" if near else f"known are {', '.join(known)}"
             raise ProfileError(f"{where}: there is no `{key}`; {hint}", path)
