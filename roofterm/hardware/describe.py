@@ -13,6 +13,7 @@ from roofterm.hardware.lookup import Facts, find, resolve
 from roofterm.hardware.roofs import ridges, vendor_roofs
 from roofterm.hardware.store import MeasuredRoofs, load_roofs
 from roofterm.hardware.table import Device, Table, load_table
+from roofterm.text.units import si
 
 DEVICES_TABLE = pl.Schema(
     {
@@ -119,7 +120,7 @@ def describe(
         sources=_sources(entry, table) if entry is not None else {},
         unchecked=entry.unchecked_groups if entry is not None else [],
         disagreements=entry.disagreements if entry is not None else [],
-        measured_by_others={key: str(value) for key, value in entry.measured.items()} if entry is not None else {},
+        measured_by_others=_measured_by_others(entry) if entry is not None else {},
         measured_here=_measured_here(name, entry, store),
     )
 
@@ -197,6 +198,14 @@ def _sources(entry: Device, table: Table) -> dict[str, str]:
 
 def _given(device: UserDevice) -> list[str]:
     return [*device.peaks_tflops, *device.bandwidths_gbps, *device.links_gbps]
+
+
+def _measured_by_others(entry: Device) -> dict[str, str]:
+    units = {"Bps": "B/s", "ops": "OP/s"}
+    return {
+        key: si(value, units.get(key.rsplit("_", 1)[-1], "FLOP/s")) if isinstance(value, int | float) else str(value)
+        for key, value in entry.measured.items()
+    }
 
 
 def _measured_here(name: str, entry: Device | None, store: Sequence[MeasuredRoofs]) -> list[MeasuredRoofs]:

@@ -168,12 +168,12 @@ def _by_properties(name: str, facts: Facts, table: Table) -> Match | None:
     entry = _agreed(fits)
     what = f"{facts.units} units, {facts.memory_bytes / 1e9:.1f} GB, {gfx.group() if gfx else 'capability ' + str(facts.capability)}"
     ids = [device.id for device in fits]
-    called = f"the name {name.strip()!r}" if name.strip() else "the empty name"
+    called = f"the table does not have the name {name.strip()!r}" if name.strip() else "the profile does not name the device"
     if entry is None:
-        note = f"{called} does not tell and {what} fit several devices with different peaks ({', '.join(ids)}): no roof; {WHAT_TO_DO}"
+        note = f"{called}, and {what} fit several devices with different peaks ({', '.join(ids)}): no roof; {WHAT_TO_DO}"
         return Match(None, "several entries fit", notes=[note], candidates=ids)
     same = f" ({' or '.join(ids)}: same peaks)" if len(ids) > 1 else f" ({ids[0]})"
-    note = f"{called} is not in the table: taken by {what}{same}"
+    note = f"{called}: taken by {what}{same}"
     return Match(entry, f"units, memory and capability: {what}", WHOLE, True, [note], ids)
 
 

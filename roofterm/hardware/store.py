@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -57,7 +58,7 @@ class MeasuredRoofs(msgspec.Struct, frozen=True):
     """why the figures are not trusted; empty: trusted"""
     notes: list[str]
     seconds: float
-    details: dict[str, msgspec.Raw] = {}
+    details: dict[str, Any] = {}
     """all samples by test, for whoever doubts"""
 
     def key(self) -> tuple[object, ...]:

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from roofterm.hardware.lookup import Facts, resolve
-from roofterm.hardware.roofs import device_info
+from roofterm.hardware.roofs import device_info, device_infos
+from roofterm_parsers import open_profile
 from tests.reference import reference
 
 # name, units, memory bytes, capability, warp size, clock in Hz, model; read off the files' deviceProperties and planes.
@@ -65,14 +66,17 @@ def test_every_name_in_the_torch_traces_is_among_them() -> None:
     assert found - known == set()
 
 
-def test_every_named_plane_of_the_xplane_files_is_among_them() -> None:
-    known = {name for name, *_ in SEEN if name} | UNKNOWN.keys()
-    found: set[str] = set()
+def test_every_device_that_worked_in_the_xplane_files_is_found() -> None:
+    known = {name for name, *_ in SEEN} | UNKNOWN.keys()
+    models = {model for *_, model in SEEN}
+    found: dict[str | None, set[str | None]] = {}
     for path in sorted(reference("traces/xplane").glob("*.xplane.pb")):
-        # The string follows its length; "TPU v6 Lite" is a stat's value of every TPU plane.
-        found |= {text.decode() for text in re.findall(rb"(?:TPU v\d\w*(?: Lite)?|Tesla [A-Z]\d+\S*|NVIDIA [A-Z]\d+\S*)(?=[*\x00-\x1f2:])", path.read_bytes())}
-    assert found
-    assert found - known == set()
+        for info in device_infos(open_profile(path)):
+            found.setdefault(info.name, set()).add(info.model)
+    assert found.keys() - known == set()
+    assert {model for all_of_name in found.values() for model in all_of_name} <= models
+    assert found["TPU v6 Lite"] == {"tpu-v6e"}
+    assert found[None] == {"mi300x", "mi355x", "v100-sxm2-16gb"}
 
 
 def _device_names(path: Path) -> list[str]:

@@ -38,7 +38,7 @@ def test_a_name_is_described_with_its_reasons_and_sources() -> None:
     assert found.peaks["bf16"] == 989.4e12
     assert "xla" in found.sources["memory"]
     assert any("1070.5" in text for text in found.disagreements)
-    assert found.measured_by_others["bf16_flops"] == "794500000000000.0"
+    assert found.measured_by_others["bf16_flops"] == "794.5 TFLOP/s"
 
 
 def test_a_slice_is_described_as_it_would_be_shown() -> None:

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from roofterm.hardware.runner import keep
@@ -34,7 +33,7 @@ def _roofs(**changes: Any) -> MeasuredRoofs:
         "noisy": [],
         "notes": [],
         "seconds": 25.0,
-        "details": {"gemm": msgspec.Raw(b'{"bf16":{}}')},
+        "details": {"gemm": {"bf16": {}}},
     }
     return MeasuredRoofs(**{**given, **changes})
 

@@ -35,7 +35,7 @@ def test_progress_is_passed_on_and_the_result_is_read(tmp_path: Path) -> None:
     heard: list[Progress] = []
     roofs = measure(_python_that_prints(tmp_path, line + RESULT), 1, heard.append)
     assert heard == [Progress("gemm bf16", 0.5, 9.0, 1e12, "FLOP/s")]
-    assert (roofs.peaks, bytes(roofs.details["gemm"])) == ({"bf16": 1e12}, b'{"any": ["thing"]}')
+    assert (roofs.peaks, roofs.details) == ({"bf16": 1e12}, {"gemm": {"any": ["thing"]}})
 
 
 @pytest.mark.parametrize(
@@ -89,32 +89,35 @@ def test_the_program_imports_nothing_of_ours_and_stays_off_the_path(tmp_path: Pa
 
 
 def test_gemm_and_copy_agree_with_a_loop_written_here() -> None:
-    """Within 15 %, three tries: other work on the machine changes both figures from one second to the next."""
+    """Within 15 % of the loops before and after it (their range: other work on the machine changes it by the second); three tries."""
     torch = pytest.importorskip("torch")
-    apart: dict[str, float] = {}
+    apart: dict[str, tuple[float, list[float]]] = {}
     for _ in range(3):
-        by_hand = {"copy": 0.0, "gemm": 0.0}
-        _best_of_ours(torch, by_hand)
-        roofs = measure(sys.executable, 6, lambda _: None, device="cpu")
-        _best_of_ours(torch, by_hand)
-        details = _decoded(roofs.details)
+        before = _by_hand(torch)
+        details = measure(sys.executable, 6, lambda _: None, device="cpu").details
+        after = _by_hand(torch)
         theirs = {
             "copy": details["bandwidth"]["copy"]["per_s"],
             "gemm": max(details["gemm"]["fp32"][size]["per_s"] for size in ("512", "1024") if size in details["gemm"]["fp32"]),
         }
-        apart = {name: abs(theirs[name] / by_hand[name] - 1) for name in theirs}
-        if max(apart.values()) <= 0.15:
+        apart = {
+            name: (figure, sorted([before[name], after[name]]))
+            for name, figure in theirs.items()
+            if not 0.85 * min(before[name], after[name]) <= figure <= 1.15 * max(before[name], after[name])
+        }
+        if not apart:
             break
-    assert max(apart.values()) <= 0.15, apart
+    assert apart == {}
 
 
-def _best_of_ours(torch: Any, best: dict[str, float]) -> None:
+def _by_hand(torch: Any) -> dict[str, float]:
     a, b = torch.ones(64 << 20), torch.ones(64 << 20)  # 256 MiB each
-    best["copy"] = max(best["copy"], 2 * a.numel() * 4 / _shortest(lambda: b.copy_(a), 1.5))
+    copy = 2 * a.numel() * 4 / _shortest(lambda: b.copy_(a), 1.2)
+    gemm = []
     for size in (512, 1024):
         x, y, out = torch.randn(size, size), torch.randn(size, size), torch.empty(size, size)
-        product = functools.partial(torch.mm, x, y, out=out)
-        best["gemm"] = max(best["gemm"], 2 * size**3 / _shortest(product, 0.7))
+        gemm.append(2 * size**3 / _shortest(functools.partial(torch.mm, x, y, out=out), 0.6))
+    return {"copy": copy, "gemm": max(gemm)}
 
 
 def _shortest(call: Callable[[], object], seconds: float) -> float:
@@ -125,9 +128,3 @@ def _shortest(call: Callable[[], object], seconds: float) -> float:
         call()
         shortest = min(shortest, time.perf_counter() - begin)
     return shortest
-
-
-def _decoded(details: dict[str, Any]) -> dict[str, Any]:
-    import msgspec
-
-    return {name: msgspec.json.decode(raw) for name, raw in details.items()}
