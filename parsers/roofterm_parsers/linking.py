@@ -1,0 +1,151 @@
+"""Device work to the call that launched it and the op behind that; backward ops to their forward ops.
+
+The rules are those of Kineto's ids: a kernel and its launch share a correlation id within their process; an op and what it
+caused share an External id. An External id is believed only if the launch lies within the op in time, because older
+profilers gave launches outside any op their own correlation id as External id, which matches ops by chance.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from roofterm_parsers.profile import BACKWARD, LINKS, ROOT, Kind
+
+I64 = NDArray[np.int64]
+U32 = NDArray[np.uint32]
+NONE = -1
+"""no slice, no id of a group"""
+SLACK_PS = 2_000_000
+"""By how much a launch may lie outside of the op that names it: both ends of an old trace are rounded to whole microseconds."""
+
+
+@dataclass(slots=True)
+class Ids:
+    """Ids of some slices: `slice` (id), `group` (their process or rank) and `id`, only those that have one."""
+
+    slice: I64
+    group: I64
+    id: I64
+
+
+@dataclass(slots=True)
+class Linkable:
+    """What the links are made from; all arrays of i64, slices by their ids."""
+
+    work: I64
+    """device work in order"""
+    work_correlation: Ids
+    work_external: Ids
+    launch_correlation: Ids
+    launch_external: Ids
+    op_external: Ids
+    grouped_calls: I64
+    """groups that have runtime calls at all"""
+    work_group: I64
+
+
+def link(slices: pl.DataFrame, given: Linkable) -> pl.DataFrame:
+    """LINKS: one row for each piece of device work with its launch and its op, null where there is none."""
+    start = slices["start_ps"].to_numpy()
+    end = start + slices["dur_ps"].to_numpy()
+    launch_of = Lookup(given.launch_correlation, start)
+    launch = np.full(given.work.size, NONE, np.int64)
+    place = np.searchsorted(given.work, given.work_correlation.slice)
+    launch[place] = launch_of(given.work_correlation)
+
+    op = np.full(given.work.size, NONE, np.int64)
+    launched = np.flatnonzero(launch != NONE)
+    op[launched] = innermost_op(slices, launch[launched])
+    op_of = Lookup(given.op_external, start)
+    open_rows = launched[op[launched] == NONE]
+    if open_rows.size:
+        by_launch = _spread(op_of(given.launch_external), given.launch_external.slice, start.size)[launch[open_rows]]
+        op[open_rows] = _around(by_launch, launch[open_rows], start, end)
+        open_rows = open_rows[op[open_rows] == NONE]
+        by_work = _spread(op_of(given.work_external), given.work_external.slice, start.size)[given.work[open_rows]]
+        op[open_rows] = _around(by_work, launch[open_rows], start, end)
+    without_calls = np.flatnonzero((launch == NONE) & ~np.isin(given.work_group, given.grouped_calls))
+    if without_calls.size:
+        op[without_calls] = _spread(op_of(given.work_external), given.work_external.slice, start.size)[given.work[without_calls]]
+    return pl.DataFrame({"work": _ids(given.work), "launch": _ids(launch), "op": _ids(op)}, schema=LINKS)
+
+
+def innermost_op(slices: pl.DataFrame, rows: I64) -> I64:
+    """The nearest slice above each of `rows` that is an op; NONE where there is none."""
+    parent = slices["parent"].to_numpy()
+    is_op = slices["kind"].to_numpy() == Kind.OP
+    above = parent[rows]
+    open_rows = np.flatnonzero(above != ROOT)
+    while open_rows.size:
+        at = above[open_rows]
+        open_rows = open_rows[~is_op[at]]
+        above[open_rows] = parent[above[open_rows]]
+        open_rows = open_rows[above[open_rows] != ROOT]
+    found = above.astype(np.int64)
+    found[above == ROOT] = NONE
+    return found
+
+
+def pair_backward(slices: pl.DataFrame, ids: Ids, is_backward: NDArray[np.bool_]) -> pl.DataFrame:
+    """BACKWARD: each backward op with the forward op of its sequence number: the last to start, which is the innermost."""
+    start = slices["start_ps"].to_numpy()
+    forward = Ids(ids.slice[~is_backward], ids.group[~is_backward], ids.id[~is_backward])
+    backward = Ids(ids.slice[is_backward], ids.group[is_backward], ids.id[is_backward])
+    found = Lookup(forward, -start)(backward)
+    paired = found != NONE
+    rows = backward.slice[paired]
+    order = np.argsort(rows, kind="stable")
+    return pl.DataFrame({"backward": _ids(rows[order]), "forward": _ids(found[paired][order])}, schema=BACKWARD)
+
+
+class Lookup:
+    """From (group, id) to the slice with the smallest `key`."""
+
+    def __init__(self, ids: Ids, key: I64) -> None:
+        """`key` is that of every slice, by its id."""
+        self._numbers = np.unique(ids.id)
+        code = self._code(ids.group, np.searchsorted(self._numbers, ids.id))
+        order = np.lexsort((ids.slice, key[ids.slice], code))
+        code = code[order]
+        first = np.ones(code.size, bool)
+        np.not_equal(code[1:], code[:-1], out=first[1:])
+        self._codes = code[first]
+        self._slices = ids.slice[order][first]
+
+    def _code(self, group: I64, place: I64) -> I64:
+        return group * (self._numbers.size + 1) + place
+
+    def __call__(self, ids: Ids) -> I64:
+        found = np.full(ids.slice.size, NONE, np.int64)
+        if self._codes.size == 0 or ids.slice.size == 0:
+            return found
+        place = np.minimum(np.searchsorted(self._numbers, ids.id), self._numbers.size - 1)
+        known = self._numbers[place] == ids.id
+        code = self._code(ids.group, place)
+        at = np.minimum(np.searchsorted(self._codes, code), self._codes.size - 1)
+        hit = known & (self._codes[at] == code)
+        found[hit] = self._slices[at[hit]]
+        return found
+
+
+def _spread(values: I64, at: I64, size: int) -> I64:
+    table = np.full(size, NONE, np.int64)
+    table[at] = values
+    return table
+
+
+def _around(op: I64, inner: I64, start: I64, end: I64) -> I64:
+    """`op` where the slice `inner` begins within it, else NONE."""
+    within = (op != NONE) & (start[inner] >= start[op] - SLACK_PS) & (start[inner] <= end[op] + SLACK_PS)
+    return np.where(within, op, NONE)
+
+
+def _ids(rows: I64) -> pl.Series:
+    found = pl.Series(np.where(rows == NONE, 0, rows).astype(np.uint32))
+    if not (rows == NONE).any():
+        return found
+    return pl.select(pl.when(pl.lit(pl.Series(rows != NONE))).then(pl.lit(found))).to_series()
