@@ -6,6 +6,7 @@ import gzip
 import io
 import zipfile
 import zlib
+from functools import partial
 
 import pytest
 import zstandard
@@ -97,10 +98,9 @@ def test_a_changed_byte_in_a_gzip_loses_nothing_that_inflates(content: bytes, da
 def test_any_bytes_end_in_content_or_in_a_profile_error(tail: bytes, head: bytes, seekable: bool) -> None:
     try:
         content, _ = content_of(head + tail, seekable)
-    except ProfileError as error:
-        assert str(error).startswith("file: ")
-    else:
-        assert len(content) <= 6 * MEMORY
+    except ProfileError:
+        return
+    assert len(content) <= 6 * MEMORY
 
 
 @given(CONTENT, st.integers(1, 5000))
@@ -109,7 +109,7 @@ def test_isal_and_zlib_give_the_same_in_reads_of_any_size(content: bytes, size: 
     for decoder in (deflate._decoder(), deflate._ZlibDecoder()):
         stream = deflate.Deflate(deflate.Pushback(io.BytesIO(packed)))
         stream._decoder = decoder
-        parts = list(iter(lambda s=stream: s.read(size), b""))
+        parts = list(iter(partial(stream.read, size), b""))
         assert b"".join(parts) == content
         assert all(len(part) <= size for part in parts)
         assert stream.state is deflate.State.DONE
