@@ -13,8 +13,10 @@ from roofterm.tui.widgets.axis import engineering, exact_time, log_ticks, time_t
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0.01, "0.01"), (0.1, "0.1"), (1, "1"), (10, "10"), (1e3, "1k"), (2.5e6, "2.5M"), (1e10, "10G"), (1e11, "100G"), (1e12, "1T")]
-    + [(989.4e12, "989.4T"), (999.96e12, "1P"), (1e15, "1P"), (1e-5, "1e-5"), (1e24, "1e24"), (0.001, "0.001")],
+    [
+        *((0.01, "0.01"), (0.1, "0.1"), (1, "1"), (10, "10"), (1e3, "1k"), (2.5e6, "2.5M"), (1e10, "10G"), (1e11, "100G"), (1e12, "1T")),
+        *((989.4e12, "989.4T"), (999.96e12, "1P"), (1e15, "1P"), (1e-5, "1e-5"), (1e24, "1e24"), (0.001, "0.001")),
+    ],
 )
 def test_engineering_labels(value: float, text: str) -> None:
     assert engineering(value) == text

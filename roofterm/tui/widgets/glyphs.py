@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rich.color import Color
+
 from roofterm.text.safe import ascii_text, cell_width, safe_text
 from roofterm.tui.capabilities import GlyphSet
 
@@ -106,3 +108,13 @@ def level(share: float, steps: int) -> int:
     if share >= 1:
         return steps - 1
     return min(1 + int(share * (steps - 2)), steps - 2)
+
+
+def contrast(colour: str) -> str:
+    """Black or white, whichever is read better on a colour: by its relative luminance (WCAG 2.2)."""
+    if colour == "default":
+        return "default"
+    channels = [c / 255 for c in Color.parse(colour).get_truecolor()]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    return "black" if luminance > 0.179 else "white"

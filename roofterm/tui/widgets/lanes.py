@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 import polars as pl
@@ -68,6 +69,14 @@ class Lanes:
 
     def empty(self) -> bool:
         return not self.groups
+
+    def categories(self) -> list[int]:
+        """Codes of the categories that the outermost lanes show, the one with most time first."""
+        time: dict[int, int] = {}
+        for group in self.groups:
+            for code, pieces in group.rows[0].pieces.items() if group.rows else ():
+                time[code] = time.get(code, 0) + int(pieces.total_ps[-1])
+        return sorted(time, key=lambda code: -time[code])
 
     def place(self, slice_id: int) -> tuple[int, int] | None:
         """(group, depth) of the lane in which a slice is shown."""
@@ -173,7 +182,7 @@ class _Builder:
         order = np.argsort(self.depth[a:b], kind="stable")
         depth = self.depth[a:b][order]
         edges = np.searchsorted(depth, np.arange(int(depth[-1]) + 2 if depth.size else 1, dtype=np.int64)).tolist()
-        for begin, end in zip(edges[:-1], edges[1:], strict=True):
+        for begin, end in pairwise(edges):
             rows = order[begin:end] + a
             first, last, of = disjoint(self.start[rows], self.end[rows])
             self._with_row(group, first, last, rows[of])
@@ -215,7 +224,7 @@ class _Builder:
         return Pieces.of(*union(self.start[rows], self.end[rows]))
 
     def _count(self, track: int) -> int:
-        return self.bounds[track + 1] - self.bounds[track]
+        return int(self.bounds[track + 1] - self.bounds[track])
 
     def _device_label(self, device: int) -> str:
         row = self.profile.devices.row(device, named=True)
