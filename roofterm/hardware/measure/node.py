@@ -71,8 +71,8 @@ def smi(box: Box) -> dict[str, Any]:
         ).stdout
     except (OSError, subprocess.SubprocessError):
         return {}
-    lines = [line for line in text.splitlines() if line.strip()]
-    values = [value.strip() for value in (lines[0] if which or len(lines) == 1 else lines[min(box.index, len(lines) - 1)]).split(",")]
+    lines = [line for line in text.splitlines() if line.strip()] or [""]
+    values = [value.strip() for value in lines[0 if which else min(box.index, len(lines) - 1)].split(",")]
     if len(values) != len(fields):
         return {}
     clocks = {"sm": _float(values[3]), "memory": _float(values[4])}
