@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_CLASSES = {Category.COMMUNICATION: WorkClass.COMMUNICATION, Category.COPY: WorkClass.COPY, Category.MEMSET: WorkClass.COPY}
-
 
 class Study:
     """Results over one profile. Not thread-safe: one thread asks at a time."""
@@ -87,11 +85,8 @@ class Study:
     @cached_property
     def work(self) -> pl.DataFrame:
         """Device work, schema `work.WORK`."""
-        codes = {int(category): int(work_class) for category, work_class in _CLASSES.items()}
-        classes = self.facts.select(
-            "slice",
-            work_class=pl.col("category").replace_strict(codes, default=int(WorkClass.COMPUTE), return_dtype=pl.UInt8),
-        )
+        collectives = self.facts.filter(pl.col("category") == int(Category.COMMUNICATION))
+        classes = collectives.select("slice", work_class=pl.lit(int(WorkClass.COMMUNICATION), pl.UInt8))
         return device_work(self.profile, self.self_ps, classes)
 
     @cached_property
@@ -167,7 +162,10 @@ class Study:
     def _table(self, by: str, scope: Scope, group: str | None) -> pl.DataFrame:
         part = self.selection(scope)
         if by in ("kernel", "category"):
-            titles = self.facts.with_columns(category=pl.col("category").replace_strict(dict(enumerate(TITLES)), return_dtype=pl.String))
+            titles = self.facts.with_columns(
+                category=pl.col("category").replace_strict(dict(enumerate(TITLES)), return_dtype=pl.String),
+                dtype=pl.col("dtype").cast(pl.String),
+            )
             make = tables.kernel_table if by == "kernel" else tables.category_table
             return make(self.profile, part.work, titles)
         if self.is_torch:

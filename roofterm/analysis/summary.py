@@ -39,7 +39,7 @@ def summarise(profile: Profile, work: pl.DataFrame, self_ps: NDArray[np.int64], 
         comm_us=int(communication["own_ps"].sum()) / US,
         exposed_comm_us=sum(exposed_communication(line) for line in lines) / US,
         steps=host_steps["number"].n_unique(),
-        step_us=_longest(host_steps.select("number", value=pl.col("dur_ps") / US)),
+        step_us=_longest(host_steps),
         step_names=host_steps.unique("number", keep="first").sort("number")["name"].to_list(),
         devices=len(by_device),
         device_names=_names(profile, by_device),
@@ -98,9 +98,9 @@ def _idle_in_steps(profile: Profile, by_device: dict[int, pl.DataFrame]) -> floa
     return idle / US
 
 
-def _longest(values: pl.DataFrame) -> list[float]:
-    """The longest value of each step number, in order: a step takes as long as its slowest rank."""
-    return values.group_by("number").agg(pl.col("value").max()).sort("number")["value"].to_list()
+def _longest(annotated: pl.DataFrame) -> list[float]:
+    """The longest annotation (us) of each step number, in order: a step takes as long as its slowest rank."""
+    return [ps / US for ps in annotated.group_by("number").agg(pl.col("dur_ps").max()).sort("number")["dur_ps"]]
 
 
 def _device_steps(steps: list[StepRow]) -> list[float]:

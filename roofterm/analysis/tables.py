@@ -49,17 +49,19 @@ def kernel_table(profile: Profile, work: pl.DataFrame, facts: pl.DataFrame) -> p
         occupancy_pct=_weighted("occupancy_pct"),
     )
     table = table.join(_launchers(rows), on="name", how="left", maintain_order="left")
-    return _finish(table.with_columns(device_us=pl.col("total_us")), "kernel")
+    return _finish(table.with_columns(device_ps=pl.col("total_ps")), "kernel")
 
 
 def category_table(profile: Profile, work: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
     """Device work by category."""
     rows = _work_with_names(profile, work).join(facts, on="slice", how="left", maintain_order="left")
     table = rows.group_by(pl.col("category").alias("name"), maintain_order=True).agg(*_aggregates())
-    return _finish(table.with_columns(device_us=pl.col("total_us"), category=pl.col("name")), "category")
+    return _finish(table.with_columns(device_ps=pl.col("total_ps"), category=pl.col("name")), "category")
 
 
-def profiler_op_table(profile: Profile, events: pl.DataFrame, flops: pl.Series, top_memory: tuple[int, int], by_shape: bool) -> pl.DataFrame:
+def profiler_op_table(
+    profile: Profile, events: pl.DataFrame, flops: pl.Series, top_memory: tuple[int, int], by_shape: bool
+) -> pl.DataFrame:
     """Host rows as `key_averages()` has them, of events of schema `profiler_tree.EVENTS`.
 
     `flops` are the profiler's own, one value an event; `top_memory` the count and bytes of its row `[memory]`. Self
@@ -72,8 +74,8 @@ def profiler_op_table(profile: Profile, events: pl.DataFrame, flops: pl.Series, 
         name=pl.when(names["text"].str.starts_with("ProfilerStep#")).then(pl.lit("ProfilerStep*")).otherwise(names["text"]),
         annotation=names["cat"].str.to_lowercase() == "user_annotation",
         kind=slices["kind"],
-        length_us=pl.col("dur_ps") / US,
-        own_us=pl.col("self_ps") / US,
+        length_ps="dur_ps",
+        own_ps="self_ps",
         flops=flops,
     ).join(ops, on="slice", how="left", maintain_order="left")
     keys = ["name", "annotation"]
@@ -83,9 +85,9 @@ def profiler_op_table(profile: Profile, events: pl.DataFrame, flops: pl.Series, 
     table = rows.group_by(keys, maintain_order=True).agg(
         *_aggregates(),
         category=_host_category(pl.col("kind").first()),
-        host_us=pl.col("length_us").sum(),
-        device_us=pl.col("device_ps").sum() / US,
-        self_device_us=pl.col("self_device_ps").sum() / US,
+        host_ps=pl.col("length_ps").sum(),
+        device_ps=pl.col("device_ps").sum(),
+        self_device_ps=pl.col("self_device_ps").sum(),
         flops=pl.col("flops").sum().cast(pl.Float64),
         memory_bytes=pl.col("memory_bytes").sum(),
         self_memory_bytes=pl.col("self_memory_bytes").sum(),
@@ -100,13 +102,12 @@ def host_op_table(profile: Profile, slices: pl.DataFrame, self_ps: pl.Series) ->
     """Host slices by name with slice self time (`self_ps`, row for row): for profiles that PyTorch did not write."""
     tracks = profile.tracks.with_row_index("track")
     hosts = tracks.filter(pl.col("kind") == int(TrackKind.HOST))["track"]
-    rows = (
-        slices.with_columns(own_us=self_ps / US, length_us=pl.col("dur_ps") / US)
-        .filter(pl.col("track").is_in(hosts.implode()) & pl.col("kind").is_in([int(k) for k in HOST_KINDS]))
+    rows = slices.with_columns(own_ps=self_ps, length_ps="dur_ps").filter(
+        pl.col("track").is_in(hosts.implode()) & pl.col("kind").is_in([int(k) for k in HOST_KINDS])
     )
     rows = rows.with_columns(name=profile.names["text"].gather(rows["name"]))
     table = rows.group_by("name", maintain_order=True).agg(
-        *_aggregates(), category=_host_category(pl.col("kind").first()), host_us=pl.col("length_us").sum()
+        *_aggregates(), category=_host_category(pl.col("kind").first()), host_ps=pl.col("length_ps").sum()
     )
     return _finish(table, "op", share_of="self_us")
 
@@ -116,31 +117,37 @@ def _work_with_names(profile: Profile, work: pl.DataFrame) -> pl.DataFrame:
     return work.with_columns(
         name=profile.names["text"].gather(taken["name"]),
         track=taken["track"],
-        length_us=(pl.col("end_ps") - pl.col("start_ps")) / US,
-        own_us=pl.col("own_ps") / US,
+        length_ps=pl.col("end_ps") - pl.col("start_ps"),
     )
 
 
 def _aggregates() -> list[pl.Expr]:
-    length = pl.col("length_us")
+    length = pl.col("length_ps")
     return [
         pl.len().cast(pl.Int64).alias("calls"),
-        length.sum().alias("total_us"),
-        pl.col("own_us").sum().alias("self_us"),
-        length.mean().alias("mean_us"),
-        length.min().alias("min_us"),
-        length.max().alias("max_us"),
-        length.quantile(0.5, "linear").alias("p50_us"),
-        length.quantile(0.99, "linear").alias("p99_us"),
+        length.sum().alias("total_ps"),
+        pl.col("own_ps").sum().alias("self_ps"),
+        length.mean().alias("mean_ps"),
+        length.min().alias("min_ps"),
+        length.max().alias("max_ps"),
+        length.quantile(0.5, "linear").alias("p50_ps"),
+        length.quantile(0.99, "linear").alias("p99_ps"),
     ]
 
 
 def _finish(table: pl.DataFrame, by: str, share_of: str = "total_us") -> pl.DataFrame:
+    table = table.with_columns(_microseconds(table[name]) for name in table.columns if name.endswith("_ps"))
     whole = table[share_of].sum() if table.height else 0
     table = table.with_columns(pct=(100 * pl.col(share_of) / whole) if whole else pl.lit(None, pl.Float64))
     missing = [pl.lit(None, _TYPES.get(name, pl.Float64)).alias(name) for name in TABLES[by] if name not in table.columns]
     table = table.with_columns(*missing).select(TABLES[by])
     return table.sort(["total_us", "name"], descending=[True, False], maintain_order=True)
+
+
+def _microseconds(times: pl.Series) -> pl.Series:
+    """Picoseconds as microseconds, rounded once (a frame's own division multiplies by the inverse)."""
+    values = times.cast(pl.Float64).to_numpy() / US
+    return pl.Series(times.name.removesuffix("_ps") + "_us", values).fill_nan(None)
 
 
 def _dims(prefix: str) -> pl.Expr:
@@ -152,14 +159,14 @@ def _dims(prefix: str) -> pl.Expr:
 def _weighted(column: str) -> pl.Expr:
     """Mean weighted by length, over the kernels that have a value."""
     known = pl.col(column).is_not_null()
-    weight = pl.col("length_us").filter(known)
+    weight = pl.col("length_ps").filter(known)
     return (pl.col(column).filter(known).cast(pl.Float64) * weight).sum() / pl.when(weight.sum() > 0).then(weight.sum())
 
 
 def _launchers(rows: pl.DataFrame) -> pl.DataFrame:
     """For each name the op under which most of its time was launched."""
-    sums = rows.drop_nulls("launched_by").group_by("name", "launched_by").agg(pl.col("length_us").sum())
-    return sums.sort(["length_us", "launched_by"], descending=[True, False]).unique("name", keep="first").select("name", "launched_by")
+    sums = rows.drop_nulls("launched_by").group_by("name", "launched_by").agg(pl.col("length_ps").sum())
+    return sums.sort(["length_ps", "launched_by"], descending=[True, False]).unique("name", keep="first").select("name", "launched_by")
 
 
 def _names_of(profile: Profile, slices: pl.Series) -> pl.Series:
@@ -190,8 +197,16 @@ def _profiler_shape(dims: str | None) -> str:
 
 def _memory_row(table: pl.DataFrame, memory: tuple[int, int]) -> pl.DataFrame:
     calls, size = memory
-    values = {"name": "[memory]", "annotation": False, "calls": calls, "category": "memory", "memory_bytes": size, "self_memory_bytes": size}
-    times = dict.fromkeys(("total_us", "self_us", "mean_us", "min_us", "max_us", "p50_us", "p99_us", "host_us", "device_us", "self_device_us", "flops"), 0.0)
+    values = {
+        "name": "[memory]",
+        "annotation": False,
+        "calls": calls,
+        "category": "memory",
+        "memory_bytes": size,
+        "self_memory_bytes": size,
+    }
+    parts = ("total", "self", "mean", "min", "max", "p50", "p99", "host", "device", "self_device")
+    times = {f"{part}_ps": 0 for part in parts} | {"flops": 0.0}
     row = {**values, **times, "is_backward": False}
     if "shapes" in table.columns:
         row["shapes"] = "[]"

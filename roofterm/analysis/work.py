@@ -20,6 +20,8 @@ class WorkClass(IntEnum):
     COPY = 2
 
 
+COPY_KERNEL = r"^__amd_rocclr_(copy|fill)Buffer"
+
 WORK = pl.Schema(
     {
         "slice": pl.UInt32,
@@ -40,9 +42,10 @@ WORK = pl.Schema(
 def device_work(profile: Profile, self_ps: NDArray[np.int64], classes: pl.DataFrame) -> pl.DataFrame:
     """The profile's device work as a frame of schema `WORK`.
 
-    `classes` says for each work slice its class: columns `slice`, `work_class` (a missing one: compute, or copy by its
-    kind). A piece counts for the step whose host window holds its launching call whole, whatever thread made the call
-    (definitions.md, step window); on devices with a step line of their own, for the step in which it starts.
+    `classes` says for each work slice its class: columns `slice`, `work_class` (a missing one: compute, or copy if it is
+    a copy or memset, also where a runtime runs those as kernels of its own). A piece counts for the step whose host
+    window holds its launching call whole, whatever thread made the call (definitions.md, step window); on devices with a
+    step line of their own, for the step in which it starts.
     """
     slices = profile.slices
     rows = np.flatnonzero(np.isin(slices["kind"].to_numpy(), np.array(WORK_KINDS, np.uint8)))
@@ -64,9 +67,7 @@ def device_work(profile: Profile, self_ps: NDArray[np.int64], classes: pl.DataFr
     )
     frame = frame.join(profile.links.rename({"work": "slice"}), on="slice", how="left", maintain_order="left")
     frame = frame.join(classes.select("slice", "work_class"), on="slice", how="left", maintain_order="left").with_columns(
-        pl.col("work_class")
-        .fill_null(pl.when(pl.col("kind") == Kind.KERNEL).then(int(WorkClass.COMPUTE)).otherwise(int(WorkClass.COPY)))
-        .cast(pl.UInt8)
+        pl.col("work_class").fill_null(pl.when(_copies(profile, taken)).then(int(WorkClass.COPY)).otherwise(int(WorkClass.COMPUTE)))
     )
     return frame.with_columns(step=_steps_of(profile, frame)).select(list(WORK)).cast(dict(WORK))
 
@@ -76,6 +77,12 @@ def busy(work: pl.DataFrame, work_class: WorkClass | None = None) -> Intervals:
     if work_class is not None:
         work = work.filter(pl.col("work_class") == int(work_class))
     return union(work["start_ps"].to_numpy(), work["end_ps"].to_numpy())
+
+
+def _copies(profile: Profile, work: pl.DataFrame) -> pl.Series:
+    """Whether each slice is a copy or memset; ROCm up to 7.1 runs them as kernels."""
+    names = profile.names["text"].str.contains(COPY_KERNEL)
+    return (work["kind"] != int(Kind.KERNEL)) | names.gather(work["name"])
 
 
 def _nesting(profile: Profile, device: NDArray[np.float64] | None) -> NDArray[np.bool_]:

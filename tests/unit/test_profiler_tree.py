@@ -16,7 +16,10 @@ def events(profile: Profile) -> dict[str, dict[str, float]]:
     none = pl.DataFrame(schema={"slice": pl.UInt32, "work_class": pl.UInt8})
     found = profiler_events(profile, device_work(profile, profile.slices["dur_ps"].to_numpy(), none))
     names = profile.names["text"].gather(profile.slices["name"].gather(found["slice"]))
-    return {name: {k: v / US if k.endswith("_ps") else v for k, v in row.items()} for name, row in zip(names, found.iter_rows(named=True), strict=True)}
+    return {
+        name: {k: v / US if k.endswith("_ps") else v for k, v in row.items()}
+        for name, row in zip(names, found.iter_rows(named=True), strict=True)
+    }
 
 
 def test_self_time_is_less_the_children():

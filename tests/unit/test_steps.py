@@ -16,7 +16,9 @@ from tests.build import Build
 def rows(profile: Profile, communication: tuple[str, ...] = ()) -> list[StepRow]:
     names = profile.names["text"].gather(profile.slices["name"])
     wire = np.flatnonzero(names.is_in(list(communication)).to_numpy())
-    classes = pl.DataFrame({"slice": wire, "work_class": [int(WorkClass.COMMUNICATION)] * wire.size}, schema={"slice": pl.UInt32, "work_class": pl.UInt8})
+    classes = pl.DataFrame(
+        {"slice": wire, "work_class": [int(WorkClass.COMMUNICATION)] * wire.size}, schema={"slice": pl.UInt32, "work_class": pl.UInt8}
+    )
     work = device_work(profile, profile.slices["dur_ps"].to_numpy(), classes)
     return step_rows(profile, work, step_windows(profile, work))
 
