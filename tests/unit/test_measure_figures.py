@@ -13,8 +13,8 @@ from roofterm.hardware.measure.loops import _path
 from roofterm.hardware.measure.node import cpus, memory_bytes
 
 
-def _timed(per_s: float, spread_of: float = 0.01, first: float = 1.0, last: float = 1.0) -> dict[str, Any]:
-    return {"per_s": per_s, "spread": spread_of, "first_third_s": first, "last_third_s": last}
+def _timed(per_s: float, spread_of: float = 0.01, first: float = 1.0, last: float = 1.0, samples: int = 9) -> dict[str, Any]:
+    return {"per_s": per_s, "spread": spread_of, "first_third_s": first, "last_third_s": last, "samples": samples}
 
 
 def test_spread_is_of_the_best_three_alone() -> None:
@@ -106,7 +106,9 @@ def test_the_better_pass_over_memory_counts_and_a_gap_is_said() -> None:
 def test_a_device_that_slows_down_while_it_runs_is_noticed() -> None:
     cool = {"gemm": {"bf16": {"8192": _timed(1.0, first=1.0, last=1.05), "path": "bf16"}}}
     hot = {"gemm": {"bf16": {"8192": _timed(1.0, first=1.0, last=1.25), "path": "bf16"}}}
+    few = {"gemm": {"bf16": {"8192": _timed(1.0, first=1.0, last=1.25, samples=4), "path": "bf16"}}}
     assert slower_while_hot(cool) == []
+    assert slower_while_hot(few) == []  # too few to tell a trend
     assert "bf16 lost 20%" in slower_while_hot(hot)[0]  # 1 - 1/1.25
 
 

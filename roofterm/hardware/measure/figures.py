@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .box import AGREE, Box
+from .box import AGREE, ENOUGH, Box
 
 
 def best_gemms(details: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -78,6 +78,6 @@ def slower_while_hot(details: dict[str, Any]) -> list[str]:
     said = []
     for dtype, timed in best_gemms(details).items():
         lost = 1 - timed["first_third_s"] / timed["last_third_s"]
-        if lost > AGREE:
+        if lost > AGREE and timed["samples"] >= ENOUGH:
             said.append(f"gemm {dtype} lost {lost:.0%} while it ran: the device throttles (power or heat), or somebody joined")
     return said
