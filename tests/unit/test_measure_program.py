@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import subprocess
 import sys
@@ -86,6 +87,13 @@ def test_the_program_imports_nothing_of_ours_and_stays_off_the_path(tmp_path: Pa
     """Run isolated and without site-packages: the standard library is all there is."""
     run = subprocess.run([sys.executable, "-I", "-S", "-c", ALONE, str(PROGRAM)], capture_output=True, text=True, check=False, cwd=tmp_path)
     assert run.stderr.strip() == "0 [] False"
+
+
+@pytest.mark.parametrize("file", sorted(PROGRAM.glob("*.py")), ids=lambda file: file.name)
+def test_the_program_is_written_for_the_jobs_older_interpreter(file: Path) -> None:
+    """Python 3.9: a job's image is often years behind ours."""
+    tree = ast.parse(file.read_text(), feature_version=(3, 9))
+    assert any(isinstance(node, ast.ImportFrom) and node.module == "__future__" for node in tree.body)
 
 
 def test_gemm_and_copy_agree_with_a_loop_written_here() -> None:
