@@ -14,7 +14,7 @@ import polars as pl
 
 from roofterm.cli.arguments import Arguments
 from roofterm.cli.errors import UsageError
-from roofterm.text.safe import ascii_text
+from roofterm.text.safe import ascii_text, safe_text
 
 PIPE_WIDTH = 120
 """cells of a text table where no terminal sets the width"""
@@ -72,5 +72,13 @@ def csv_bytes(table: pl.DataFrame) -> bytes:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(table.columns)
     for row in table.iter_rows():
-        writer.writerow(["" if v is None else ";".join(map(str, v)) if isinstance(v, list) else v for v in row])
+        writer.writerow([_field(value) for value in row])
     return out.getvalue().encode()
+
+
+def _field(value: object) -> object:
+    if value is None:
+        return ""
+    if isinstance(value, list):
+        return ";".join(map(str, value))
+    return safe_text(value) if isinstance(value, str) else value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from math import isfinite
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,9 @@ from roofterm.results import Roofline
 
 if TYPE_CHECKING:
     from roofterm.report.triage import Report
+
+_UNSAFE = re.compile("[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]")
+"""What JSON may hold as it is but a terminal must not get: all of it can only stand inside a string."""
 
 _RAW = ("shapes",)
 """Columns that hold JSON already."""
@@ -45,7 +49,12 @@ def rows_of(table: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 def encode(body: object) -> bytes:
-    return msgspec.json.format(msgspec.json.encode(_finite(msgspec.to_builtins(body))), indent=1) + b"\n"
+    text = msgspec.json.format(msgspec.json.encode(_finite(msgspec.to_builtins(body))), indent=1)
+    return _UNSAFE.sub(_escaped, text.decode()).encode() + b"\n"
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return f"\\u{ord(found[0]):04x}"
 
 
 def _value(name: str, value: Any) -> Any:
