@@ -153,6 +153,8 @@ class Roof(msgspec.Struct):
     """FLOP/s, B/s or s"""
     source: str
     """vendor, measured, trace, derived or given"""
+    drawn: bool = True
+    """some op is held against it; the others are drawn on request"""
 
 
 class RooflineRow(msgspec.Struct):
@@ -186,6 +188,8 @@ class RooflineRow(msgspec.Struct):
     shapes: str | None = None
     op: str | None = None
     """for a kernel row: the op whose shapes gave the work"""
+    at_stake_us: float | None = None
+    """of the headroom, time in which nothing else ran on the device"""
 
 
 class Coverage(msgspec.Struct):

@@ -39,6 +39,16 @@ def classify_texts(texts: pl.Series) -> pl.DataFrame:
     return frame.select(category.fill_null(int(Category.OTHER)).alias("category"), dtype.alias("dtype"), tensor_core.alias("tensor_core"))
 
 
+def stored_types(texts: pl.Series) -> pl.Series:
+    """Type of the elements that kernels of these names move, row for row; `2byte` where only the size is known; null: unknown.
+
+    Copying kernels are compiled for a size alone (`OpaqueType<2u>`).
+    """
+    found = classify_texts(texts)["dtype"]
+    size = texts.str.head(_READ_CHARS).str.extract(r"OpaqueType<(\d+)u?[l]?>", 1)
+    return pl.DataFrame({"dtype": found, "size": size}).select(pl.coalesce(pl.col("size") + "byte", "dtype"))["size"]
+
+
 def _first_match(rules: Sequence[tuple[object, str]], dtype: pl.DataType) -> pl.Expr:
     text = pl.col("text")
     return pl.coalesce(pl.when(text.str.contains(alternatives(words))).then(pl.lit(value, dtype=dtype)) for value, words in rules)

@@ -98,16 +98,17 @@ def _attention(inputs: Inputs, form: _Form) -> Work | None:
     counts = _pairs(inputs, form, q, k, packed)
     if counts is None:
         return Work(None, read, written, q.dtype, estimate=_UNKNOWN_LENGTHS)
-    pairs, estimate = counts
+    pairs, whole, estimate = counts
     d, dv = q.dims[-1], v.dims[-1]
-    each = 2 * heads * pairs
-    if form.out is None:
-        return Work(each * (d + dv), read, written, q.dtype, estimate=estimate)
-    return Work(each * (3 * d + 2 * dv), read, written, q.dtype, model_flops=each * (2 * d + 2 * dv), estimate=estimate)
+    products = d + dv if form.out is None else 2 * (d + dv)
+    recomputed = 0 if form.out is None else d
+    model = 2 * heads * pairs * products
+    flops = model + 2 * heads * pairs * recomputed
+    return Work(flops, read, written, q.dtype, model_flops=model, whole_flops=2 * heads * whole * products, estimate=estimate)
 
 
-def _pairs(inputs: Inputs, form: _Form, q: Tensor, k: Tensor, packed: bool) -> tuple[int, str | None] | None:
-    """Visible pairs over all sequences of the batch, and what is doubtful about them; None: unknown."""
+def _pairs(inputs: Inputs, form: _Form, q: Tensor, k: Tensor, packed: bool) -> tuple[int, int, str | None] | None:
+    """Visible pairs over all sequences of the batch, those without the mask, and what is doubtful; None: unknown."""
     align, causal, estimate = form.align, False, None
     if form.mask_type is not None:
         kind = inputs.integer(form.mask_type)
@@ -124,7 +125,7 @@ def _pairs(inputs: Inputs, form: _Form, q: Tensor, k: Tensor, packed: bool) -> t
         window = (-1 if left is None else left, -1 if right is None else right)
     if not packed:
         axis = 1 if form.sequence_first else 2
-        return q.dims[0] * visible_pairs(q.dims[axis], k.dims[axis], causal, align, window), estimate
+        return _counted(q.dims[0], q.dims[axis], k.dims[axis], causal, align, window, estimate)
     if form.lengths is None:
         return None
     cumulative, longest_q, longest_k = inputs.tensor(form.lengths[0]), inputs.integer(form.lengths[2]), inputs.integer(form.lengths[3])
@@ -132,10 +133,16 @@ def _pairs(inputs: Inputs, form: _Form, q: Tensor, k: Tensor, packed: bool) -> t
         return None
     sequences = cumulative.elements - 1
     if sequences == 1:
-        return visible_pairs(q.dims[0], k.dims[0], causal, align, window), estimate
+        return _counted(1, q.dims[0], k.dims[0], causal, align, window, estimate)
     if longest_q is None or longest_k is None or sequences * longest_q != q.dims[0] or sequences * longest_k != k.dims[0]:
         return None
-    return sequences * visible_pairs(longest_q, longest_k, causal, align, window), estimate
+    return _counted(sequences, longest_q, longest_k, causal, align, window, estimate)
+
+
+def _counted(
+    batch: int, queries: int, keys: int, causal: bool, align: str, window: tuple[int, int], estimate: str | None
+) -> tuple[int, int, str | None]:
+    return batch * visible_pairs(queries, keys, causal, align, window), batch * queries * keys, estimate
 
 
 def _bytes(inputs: Inputs, form: _Form, q: Tensor, k: Tensor, v: Tensor) -> tuple[float | None, float | None]:

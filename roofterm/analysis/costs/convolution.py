@@ -72,17 +72,6 @@ def _register() -> None:
         register(Category.CONV, _TORCH + ", once for each gradient of the output mask", name)(partial(_convolution_backward, places=places))
 
 
-@register(Category.CONV, _TORCH + ", gradient of the input: that of the output by the weight", "aten::cudnn_convolution_backward_input")
-@register(Category.CONV, _TORCH, "aten::miopen_convolution_backward_input")
-def _input_gradient(inputs: Inputs) -> Work | None:
-    grad, weight = inputs.tensor(1), inputs.tensor(2)
-    if not _fit(grad, weight) or grad is None or weight is None or grad.dims[1] != weight.dims[0]:
-        return None
-    size = inputs.ints(0)
-    written = sized(math.prod(size), grad) if size is not None else None
-    return Work(_flops(grad, weight), stored((grad, weight)), written, grad.dtype)
-
-
 def _convolution(inputs: Inputs, slots: _Slots) -> Work | None:
     x, weight = inputs.tensor(0), inputs.tensor(1)
     bias = inputs.tensor(slots.bias) if slots.bias is not None else None

@@ -18,6 +18,8 @@ class Cost(msgspec.Struct, frozen=True):
     """executed work, 2 per multiply-add"""
     model_flops: float | None
     """without recomputation: the backward of attention counts 4 products, not 5"""
+    whole_flops: float | None
+    """model_flops with causal attention counted whole, as PaLM's and torchtitan's MFU do"""
     read_bytes: float | None
     """each operand once, as stored; broadcast and expanded ones at their unique elements"""
     write_bytes: float | None
@@ -50,6 +52,8 @@ class Work(msgspec.Struct, frozen=True):
     dtype: str | None
     model_flops: float | None = None
     """None: the same as flops"""
+    whole_flops: float | None = None
+    """None: the same as model_flops"""
     estimate: str | None = None
 
 

@@ -57,10 +57,12 @@ def cost(
     work = entry.rule(inputs)
     if work is None or (work.flops is None and work.read_bytes is None and work.write_bytes is None):
         return None
+    model_flops = work.flops if work.model_flops is None else work.model_flops
     return Cost(
         category=entry.category,
         flops=work.flops,
-        model_flops=work.flops if work.model_flops is None else work.model_flops,
+        model_flops=model_flops,
+        whole_flops=model_flops if work.whole_flops is None else work.whole_flops,
         read_bytes=work.read_bytes,
         write_bytes=work.write_bytes,
         dtype=work.dtype,

@@ -1,0 +1,75 @@
+"""Costs of compiled programs (XLA): what the compiler counted for each instruction, once for each time it ran."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from roofterm.analysis.categories.hlo import CONTAINERS
+from roofterm_parsers.profile import Kind, Profile
+
+_MEMORIES = ("vmem_read", "vmem_write", "cmem_read", "cmem_write")
+
+HLO_COSTS = pl.Schema(
+    {
+        "hlo_cost": pl.UInt32(),
+        "hlo_flops": pl.Float64(),
+        "hlo_model_flops": pl.Float64(),
+        "hlo_hbm_bytes": pl.Float64(),
+        **{f"{memory}_bytes": pl.Float64() for memory in _MEMORIES},
+        "hlo_from": pl.String(),
+    }
+)
+
+
+def hlo_items(profile: Profile, pieces: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Pieces with columns hlo, hlo_instance and hlo_cost, and the costs keyed by hlo_cost (schema `HLO_COSTS`).
+
+    An instruction that launches several kernels counts once: the n-th kernel of each name of an instruction within one run
+    of its program belongs to its n-th execution. Containers (while, call) repeat the costs of what they hold: they have none.
+    """
+    ops = profile.hlo_ops
+    linked = profile.hlo.select("slice", hlo="op").unique("slice", keep="first")
+    pieces = pieces.join(linked, on="slice", how="left", maintain_order="left")
+    run = _program_runs(profile, pieces) if linked.height else pl.Series("run", [None] * pieces.height, dtype=pl.UInt32)
+    pieces = pieces.with_columns(run=run)
+    ordinal = pl.int_range(pl.len()).over("device", "hlo", "run", "kernel_name", order_by="start_ps")
+    instance = pl.struct("hlo", "run", ordinal.alias("ordinal"))
+    pieces = pieces.with_columns(
+        hlo_instance=pl.when(pl.col("hlo").is_not_null()).then(instance.rank("dense")).cast(pl.UInt32),
+        hlo_cost=pl.col("hlo"),
+    )
+    contains = ops["category"].str.to_lowercase().is_in(list(CONTAINERS)).fill_null(False)
+    # Where the compiler breaks bytes down by memory, those of HBM are their own; else all are taken as HBM's (XProf).
+    broken_down = pl.any_horizontal(pl.col(f"{memory}_bytes").is_not_null() for memory in ("hbm_read", "hbm_write", *_MEMORIES))
+    hbm = pl.sum_horizontal("hbm_read_bytes", "hbm_write_bytes")
+    costs = ops.with_row_index("hlo_cost").with_columns(contains=contains).filter(~pl.col("contains"))
+    costs = costs.select(
+        "hlo_cost",
+        hlo_flops="flops",
+        hlo_model_flops=pl.coalesce("model_flops", "flops"),
+        hlo_hbm_bytes=pl.when(broken_down).then(hbm).otherwise("bytes"),
+        **{f"{memory}_bytes": pl.col(f"{memory}_bytes") for memory in _MEMORIES},
+        hlo_from=pl.when(pl.col("flops_from") == "trace").then(pl.lit("trace")).otherwise(pl.lit("hlo")),
+    )
+    return pieces, costs.cast(HLO_COSTS)
+
+
+def _program_runs(profile: Profile, pieces: pl.DataFrame) -> pl.Series:
+    """Slice of the program run (module) on the piece's device that each piece starts in; null where the file shows none."""
+    modules = profile.slices.with_row_index("module").filter(pl.col("kind") == int(Kind.MODULE))
+    if modules.height == 0:
+        return pl.Series("run", [None] * pieces.height, dtype=pl.UInt32)
+    modules = modules.select(
+        pl.col("module").cast(pl.UInt32),
+        "start_ps",
+        stop_ps=pl.col("start_ps") + pl.col("dur_ps"),
+        device=profile.tracks["device"].gather(modules["track"]),
+    ).drop_nulls("device")
+    found = (
+        pieces.select("start_ps", "device")
+        .with_row_index("row")
+        .sort("start_ps")
+        .join_asof(modules.sort("start_ps"), on="start_ps", by="device", strategy="backward")
+        .sort("row")
+    )
+    return found.select(pl.when(pl.col("start_ps") < pl.col("stop_ps")).then("module").alias("run"))["run"]

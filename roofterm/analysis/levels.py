@@ -1,0 +1,237 @@
+"""Rows of the roofline at each level: program, step, category, op, kernel. All figures of a row are sums of its items'."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from roofterm.analysis.bounds import ABOVE_PCT, AT_ROOF_PCT, RESOURCES, Caches, caches_of, level_rates
+from roofterm.analysis.categories import TITLES
+from roofterm.analysis.costed import LEVELS, Costed
+from roofterm.results import DeviceInfo, RooflineRow
+from roofterm_parsers.profile import Profile
+
+PS = 1e12
+"""picoseconds in a second"""
+
+PS_PER_US = 1e6
+
+SUMMED = (
+    "flops",
+    "model_flops",
+    "whole_flops",
+    *(f"{level}_bytes" for level in LEVELS),
+    *(f"{resource}_s" for resource in RESOURCES),
+    "bound_s",
+)
+
+
+def summed(items: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
+    """Items added up by columns; a figure that no item of a group has stays null.
+
+    Needs the columns of `bounds.with_bounds`. Adds calls, time_ps, exclusive_ps, dtype and roof where all agree, and what
+    the flags need.
+    """
+    known = [pl.when(pl.col(name).is_not_null().any()).then(pl.col(name).sum()).alias(name) for name in SUMMED]
+    same = [pl.when(pl.col(name).n_unique() == 1).then(pl.col(name).first()).alias(name) for name in ("dtype", "roof", "tensor_core")]
+    return items.group_by(by, maintain_order=True).agg(
+        pl.len().alias("calls"),
+        pl.col("time_ps").sum(),
+        pl.col("exclusive_ps").sum(),
+        *known,
+        *same,
+        estimate=pl.col("estimate").drop_nulls().first(),
+        flops_from=pl.col("flops_from").cast(pl.String).filter(pl.col("flops_from") != "none").first().fill_null("none"),
+        bytes_from=pl.col("bytes_from").cast(pl.String).filter(pl.col("bytes_from") != "none").first().fill_null("none"),
+        recomputed=pl.col("recomputed").all(),
+        fast_algorithm=pl.col("fast_algorithm").any(),
+        largest_bytes=pl.col("hbm_bytes").max(),
+        above=(pl.col("bound_s") * PS > pl.col("time_ps") * (ABOVE_PCT / 100)).sum(),
+        worst_pct=(100 * PS * pl.col("bound_s") / pl.col("time_ps")).filter(pl.col("time_ps") > 0).max(),
+    )
+
+
+def with_shares(rows: pl.DataFrame, seconds: pl.Expr | None = None, more: Sequence[str] = ()) -> pl.DataFrame:
+    """Rows of `summed` with utilisations: bound_by, limiter, pct_of_roof, pct_of_peak_flops, pct_of_peak_bw.
+
+    `seconds`: the time that counts, if it is not the rows' own (a program's window); `more`: further resources (launch).
+    """
+    time_s = (pl.col("time_ps") / PS) if seconds is None else seconds
+    shares = {resource: 100 * pl.col(f"{resource}_s") / time_s for resource in (*RESOURCES, *more)}
+    memories = [shares[level] for level in LEVELS if level not in ("link", "pcie")]
+    finite = time_s > 0
+    best = pl.max_horizontal(shares.values())
+    bound_by = pl.coalesce(pl.when(share == best).then(pl.lit(resource)) for resource, share in shares.items())
+    rows = rows.with_columns(
+        pct_of_peak_flops=pl.when(finite).then(shares["compute"]),
+        pct_of_peak_bw=pl.when(finite).then(pl.max_horizontal(memories)),
+        pct_of_roof=pl.when(finite).then(100 * pl.col("bound_s") / time_s),
+        bound_by=pl.when(finite & (best > 0)).then(bound_by),
+    )
+    return rows.with_columns(
+        limiter=pl.when(pl.col("pct_of_roof") >= AT_ROOF_PCT)
+        .then("bound_by")
+        .when(pl.col("bound_by").is_not_null())
+        .then(pl.lit("latency"))
+    )
+
+
+def op_items(profile: Profile, costed: Costed, items: pl.DataFrame) -> pl.DataFrame:
+    """Items with their name as text, and the exclusive time of their pieces."""
+    exclusive = costed.pieces.group_by("item").agg(pl.col("exclusive_ps").sum())
+    items = items.join(exclusive, on="item", how="left", maintain_order="left")
+    hlo = profile.hlo_ops["name"].gather(items["hlo"]) if profile.hlo_ops.height else pl.Series([None] * items.height, dtype=pl.String)
+    return items.with_columns(text=pl.coalesce(pl.Series(hlo), profile.names["text"].gather(items["name"])))
+
+
+def op_rows(profile: Profile, items: pl.DataFrame) -> pl.DataFrame:
+    """One row for each op and its recorded inputs; work that hangs on no op by its kernel's name. Most time first."""
+    items = items.with_columns(
+        level=pl.when(pl.col("op").is_null() & pl.col("hlo").is_null()).then(pl.lit("kernel")).otherwise(pl.lit("op"))
+    )
+    rows = summed(items, ["level", "text", "hlo", "signature", "category", "dtype_key", "path_key"])
+    shapes = (
+        profile.signatures["dims"].gather(rows["signature"])
+        if profile.signatures.height
+        else pl.Series([None] * rows.height, dtype=pl.String)
+    )
+    return with_shares(rows.with_columns(shapes=pl.Series(shapes))).sort("time_ps", descending=True, maintain_order=True)
+
+
+def kernel_rows(profile: Profile, costed: Costed, items: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
+    """One row for each kernel and the op that it worked for: the op's costs in the kernel's share. Most time first."""
+    length = profile.slices["dur_ps"]
+    pieces = costed.pieces.join(items.drop("exclusive_ps"), on="item", how="inner").join(
+        facts.select("slice", own_category="category"), on="slice", how="left", maintain_order="left"
+    )
+    pieces = pieces.with_columns(
+        *(pl.col(name) * pl.col("share") for name in SUMMED),
+        time_ps=length.gather(pieces["slice"]),
+        op_text=pl.when(pl.col("op").is_not_null()).then("text"),
+        category=pl.coalesce("own_category", "category"),
+        kernel=profile.names["text"].gather(profile.slices["name"].gather(pieces["slice"])),
+    )
+    pieces = pieces.with_columns(*(pl.when(pl.col("share") > 0).then(name).alias(name) for name in SUMMED))
+    rows = summed(pieces, ["kernel", "op_text", "category", "dtype_key", "path_key"]).rename({"kernel": "text"})
+    return with_shares(rows).sort("time_ps", descending=True, maintain_order=True)
+
+
+def category_rows(items: pl.DataFrame) -> pl.DataFrame:
+    """One row a category. Most time first."""
+    return with_shares(summed(items, ["category"])).sort("time_ps", descending=True, maintain_order=True)
+
+
+def records(rows: pl.DataFrame, level: str, device: DeviceInfo | None, step: str = "Total") -> list[RooflineRow]:
+    """Rows as records of the contract. `level` holds where the rows have no column `level`."""
+    rates = level_rates(device) if device is not None else {}
+    names = {one: rates[one][0] if one in rates else one for one in LEVELS}
+    caches = caches_of(device)
+    return [_record(row, level, step, names, device, caches) for row in rows.iter_rows(named=True)]
+
+
+def _record(row: dict[str, object], level: str, step: str, names: dict[str, str], device: DeviceInfo | None, caches: Caches) -> RooflineRow:
+    get = row.get
+    time_s = _number(get("seconds")) or (_number(get("time_ps")) or 0.0) / PS
+    flops = _number(get("flops"))
+    sizes = {names[one]: size for one in LEVELS if (size := _number(get(f"{one}_bytes"))) is not None}
+    bound_s = _number(get("bound_s"))
+    category = get("category")
+    bound_by = get("bound_by")
+    limiter = get("limiter")
+    return RooflineRow(
+        level=str(get("level") or level),
+        step=str(get("step_name") or step),
+        name=str(get("text") or (TITLES[int(category)] if isinstance(category, int) else "")),
+        category=TITLES[int(category)] if isinstance(category, int) else None,
+        calls=int(_number(get("calls")) or 0),
+        time_us=time_s * 1e6,
+        time_per_unit_us=_number(get("time_per_unit_us")),
+        flops=flops,
+        model_flops=_number(get("model_flops")),
+        bytes=sizes,
+        flops_per_s=flops / time_s if flops is not None and time_s > 0 else None,
+        bytes_per_s={one: size / time_s for one, size in sizes.items() if time_s > 0},
+        intensity={one: flops / size for one, size in sizes.items() if flops is not None and size > 0},
+        bytes_by_role=None,
+        bound_by=names.get(str(bound_by), str(bound_by)) if bound_by is not None else None,
+        limiter=names.get(str(limiter), str(limiter)) if limiter is not None else None,
+        pct_of_peak_flops=_number(get("pct_of_peak_flops")),
+        pct_of_peak_bw=_number(get("pct_of_peak_bw")),
+        pct_of_roof=_number(get("pct_of_roof")),
+        time_bound_us=None if bound_s is None else bound_s * 1e6,
+        headroom_us=None if bound_s is None else time_s * 1e6 - bound_s * 1e6,
+        dtype=_text(get("dtype")),
+        flops_from=str(get("flops_from") or "none"),
+        bytes_from=str(get("bytes_from") or "none"),
+        flags=flags(row, device, caches),
+        shapes=_text(get("shapes")),
+        op=_text(get("op_text")),
+        at_stake_us=_at_stake_us(row, time_s, bound_s),
+    )
+
+
+def flags(row: dict[str, object], device: DeviceInfo | None, caches: Caches) -> list[str]:
+    """What a reader must know of a row: `above-roof` with the causes that fit, bounds instead of figures, cache, recomputation."""
+    found = []
+    if get_estimate := _text(row.get("estimate")):
+        found.append(f"estimate: {get_estimate}")
+    largest = _number(row.get("largest_bytes"))
+    cacheable = row.get("bound_by") == "hbm" and largest is not None and largest > 0
+    if cacheable and largest is not None and caches.l2 is not None and largest <= caches.l2:
+        found.append("cache: the working set fits the L2")
+    in_cache = cacheable and largest is not None and caches.last is not None and largest <= caches.last
+    if row.get("recomputed") is True:
+        found.append("recomputed: forward work done again in the backward pass")
+    if device is not None and device.partition is not None:
+        found.append(f"scaled: {device.partition}")
+    above, calls = int(_number(row.get("above")) or 0), int(_number(row.get("calls")) or 0)
+    if above:
+        worst = _number(row.get("worst_pct"))
+        some = f"{above} of {calls} calls, " if above < calls else ""
+        found.insert(0, f"above-roof: {some}" + "; ".join(_causes(row, device, in_cache, worst)))
+    return found
+
+
+_IMPLAUSIBLE_PCT = 300.0
+
+
+def _causes(row: dict[str, object], device: DeviceInfo | None, in_cache: bool, worst: float | None) -> list[str]:
+    """Causes that fit; `worst`: the share of the roof of the call farthest above, None: it took no time at all."""
+    share = float("inf") if worst is None else worst
+    causes = []
+    if in_cache:
+        causes.append("operands came from a cache, not from memory")
+    estimate = _text(row.get("estimate")) or ""
+    if "upper bound" in estimate or "both counted" in estimate or "all pairs" in estimate or "as many as" in estimate:
+        causes.append(f"an estimate: {estimate}")
+    if row.get("bound_by") == "compute":
+        if share > _IMPLAUSIBLE_PCT:
+            causes.append("the time is too short for this work: a lost or asynchronous end")
+        elif row.get("fast_algorithm"):
+            causes.append("Winograd or FFT kernels do fewer products than the direct form counts")
+        else:
+            causes.append("a sparse or narrower type than the recorded one, or work that was skipped")
+    elif share > _IMPLAUSIBLE_PCT and not in_cache:
+        causes.append("the time is too short for these bytes: an asynchronous transfer, or most of them were not touched")
+    elif not in_cache:
+        causes.append("part of the operands was still in a cache, or was not touched")
+    if device is not None and device.roofs_from == "derived":
+        causes.append("the roof itself is derived")
+    return causes
+
+
+def _at_stake_us(row: dict[str, object], time_s: float, bound_s: float | None) -> float | None:
+    """Headroom in the share of time in which nothing else ran: work that something else covers wins nothing when it gets faster."""
+    own_ps, exclusive_ps = _number(row.get("time_ps")), _number(row.get("exclusive_ps"))
+    if bound_s is None or not own_ps or exclusive_ps is None:
+        return None
+    return max(0.0, time_s - bound_s) * 1e6 * min(1.0, exclusive_ps / own_ps)
+
+
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) else None
+
+
+def _text(value: object) -> str | None:
+    return str(value) if isinstance(value, str) and value else None

@@ -1,0 +1,171 @@
+"""Which op each piece of device work belongs to, for the roofline: the innermost op around its launch that has a cost.
+
+A nest such as conv2d > convolution > _convolution > cudnn_convolution thus counts once, at the innermost. Where an op of
+the tensor-core families holds another one that launched work, it is that other one's wrapper and its own cost is void, so
+that the kernels which the wrapper launched beside (a bias, a layout change) do not count the product again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from roofterm.analysis.categories.kernel_names import stored_types
+from roofterm.analysis.costs import Cost, cost, lookup
+from roofterm_parsers.profile import ROOT, Profile
+
+NO_COST = -1
+
+
+class Owners(NamedTuple):
+    """Owner of each distinct launching op."""
+
+    op: NDArray[np.uint32]
+    """distinct ops that launched work, ascending"""
+    owner: NDArray[np.uint32]
+    """slice of the op that the work counts for (the launching op itself where none around it has a cost)"""
+    cost: NDArray[np.int64]
+    """row of `costs`, or NO_COST"""
+    recomputed: NDArray[np.bool_]
+    """forward work that a backward pass did again (activation checkpointing)"""
+    costs: Sequence[Cost]
+
+
+def find_owners(profile: Profile, work: pl.DataFrame) -> Owners:
+    """Owners of the ops that launched `work` (columns slice, op)."""
+    ops = work["op"].drop_nulls().unique().sort().to_numpy()
+    calls = _Calls(profile, _fallback_types(profile, work))
+    owner, found = _climb(profile, ops, calls)
+    found = _without_wrappers(profile, owner, found, calls.costs)
+    return Owners(ops, owner, found, _recomputed(profile, ops), calls.costs)
+
+
+class _Calls:
+    """Costs of distinct (op name, signature) pairs, each computed once."""
+
+    def __init__(self, profile: Profile, fallback: dict[int, str]) -> None:
+        size = profile.slices.height
+        self.names = profile.names["text"]
+        self.name = profile.slices["name"].to_numpy()
+        self.signature = np.full(size, -1, np.int64)
+        signed = profile.ops.drop_nulls("signature")
+        self.signature[signed["slice"].to_numpy()] = signed["signature"].to_numpy()
+        self.signatures = profile.signatures
+        self.fallback = fallback
+        self.costs: list[Cost] = []
+        self._known: dict[int, int] = {}
+
+    def of(self, slices: NDArray[np.uint32]) -> NDArray[np.int64]:
+        """Row of `costs` for each op, NO_COST where it has none."""
+        keys = _key(self.name[slices], self.signature[slices])
+        distinct, back = np.unique(keys, return_inverse=True)
+        return np.array([self._cost(key) for key in distinct.tolist()], np.int64)[back]
+
+    def _cost(self, key: int) -> int:
+        if key < 0:
+            return NO_COST
+        if key not in self._known:
+            name, signature = self.names[key >> 32], key & 0xFFFFFFFF
+            found = None
+            if lookup(name) is not None:
+                dims, types, strides, concrete = self.signatures.row(signature)
+                found = cost(name, dims, types, strides, concrete, self.fallback.get(key))
+            self._known[key] = NO_COST if found is None else len(self.costs)
+            if found is not None:
+                self.costs.append(found)
+        return self._known[key]
+
+
+def _climb(profile: Profile, ops: NDArray[np.uint32], calls: _Calls) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+    """For each op the innermost op around it, itself included, that has a cost; itself where none has."""
+    parent = profile.slices["parent"].to_numpy()
+    owner = ops.copy()
+    found = np.full(ops.size, NO_COST, np.int64)
+    active, current = np.arange(ops.size), ops.copy()
+    while active.size:
+        costs = calls.of(current)
+        hit = costs != NO_COST
+        owner[active[hit]] = current[hit]
+        found[active[hit]] = costs[hit]
+        active, current = active[~hit], parent[current[~hit]]
+        inside = current != ROOT
+        active, current = active[inside], current[inside]
+    return owner, found
+
+
+def _without_wrappers(profile: Profile, owner: NDArray[np.uint32], found: NDArray[np.int64], costs: Sequence[Cost]) -> NDArray[np.int64]:
+    """The costs, void for owners that hold another owner of the tensor-core families."""
+    tensor = np.array([cost.is_gemm_or_attention for cost in costs] + [False], np.bool_)[found]
+    owners = np.unique(owner[tensor])
+    if owners.size == 0:
+        return found
+    parent = profile.slices["parent"].to_numpy()
+    is_owner = np.zeros(parent.size, np.bool_)
+    is_owner[owners] = True
+    wrapper = np.zeros(parent.size, np.bool_)
+    current = parent[owners]
+    current = np.unique(current[current != ROOT])
+    while current.size:
+        wrapper[current[is_owner[current]]] = True
+        current = parent[current]
+        current = np.unique(current[current != ROOT])
+    return np.where(tensor & wrapper[owner], NO_COST, found)
+
+
+_BACKWARD = r"^autograd::engine::evaluate_function|CheckpointFunctionBackward"
+_FORWARD_ONLY = r"^aten::(linear|addmm|conv[123]d|convolution|conv_transpose[123]d|scaled_dot_product_attention)$|^CheckpointFunction$"
+
+
+def _recomputed(profile: Profile, ops: NDArray[np.uint32]) -> NDArray[np.bool_]:
+    """Whether each op runs a forward inside the backward pass.
+
+    Autograd's own formulas never call the composite forward ops (linear, conv2d, scaled_dot_product_attention): one of
+    them between a backward node and the work means that activations are computed again.
+    """
+    texts = profile.names["text"]
+    backward_name = texts.str.contains(_BACKWARD).to_numpy()
+    forward_name = texts.str.contains(_FORWARD_ONLY).to_numpy()
+    recomputed = np.zeros(ops.size, np.bool_)
+    if not (backward_name.any() and forward_name.any()):
+        return recomputed
+    parent, name = profile.slices["parent"].to_numpy(), profile.slices["name"].to_numpy()
+    forward = np.zeros(ops.size, np.bool_)
+    active, current = np.arange(ops.size), ops.copy()
+    while active.size:
+        recomputed[active] |= forward[active] & backward_name[name[current]]
+        forward[active] |= forward_name[name[current]]
+        current = parent[current]
+        inside = (current != ROOT) & ~recomputed[active]
+        active, current = active[inside], current[inside]
+    return recomputed
+
+
+def _fallback_types(profile: Profile, work: pl.DataFrame) -> dict[int, str]:
+    """Type of the elements by the kernels' names, for calls whose inputs name none: {key of (name, signature): type}."""
+    linked = work.drop_nulls("op").select("slice", "op")
+    linked = linked.join(
+        profile.ops.select(op="slice", signature="signature").drop_nulls().unique("op", keep="first"), on="op", how="inner"
+    )
+    linked = linked.select(
+        "signature",
+        op_name=profile.slices["name"].gather(linked["op"]),
+        name=profile.slices["name"].gather(linked["slice"]),
+    ).unique()
+    names = linked["name"].unique()
+    types = pl.DataFrame({"name": names, "type": stored_types(profile.names["text"].gather(names))})
+    named = (
+        linked.join(types, on="name", how="inner")
+        .drop_nulls("type")
+        .sort("op_name", "signature", "type")
+        .unique(["op_name", "signature"], keep="first")
+    )
+    keys = _key(named["op_name"].to_numpy(), named["signature"].to_numpy().astype(np.int64))
+    return dict(zip(keys.tolist(), named["type"].to_list(), strict=True))
+
+
+def _key(name: NDArray[np.uint32], signature: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.where(signature >= 0, (name.astype(np.int64) << 32) | signature, -1)

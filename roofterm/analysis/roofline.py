@@ -1,0 +1,245 @@
+"""The roofline of a profile: how close its device work came to the hardware's limits, at every level.
+
+The model is Williams 2009 in its time form (Wang 2020): work cannot take less than the longest of its FLOPs over the peak
+of its type, its bytes over the bandwidth of each memory, its messages over the link; the difference to the time it took
+is what can be won. Definitions: definitions.md; practice: reference/roofline.md 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import polars as pl
+
+from roofterm import results
+from roofterm.analysis.bounds import LAUNCH_S, RESOURCES, level_rates, roofs_of, with_bounds
+from roofterm.analysis.categories import Category, kernel_facts
+from roofterm.analysis.costed import LEVELS, Costed, costed
+from roofterm.analysis.levels import PS, category_rows, kernel_rows, op_items, op_rows, records, summed, with_shares
+from roofterm.analysis.scope import ALL, Scope
+from roofterm.analysis.work import busy
+from roofterm_parsers.profile import Profile, Warning
+
+
+class Bounded(NamedTuple):
+    """A profile's items held against a device: everything that the rows of all levels are sums of."""
+
+    costed: Costed
+    items: pl.DataFrame
+    """schema `costed.ITEMS` with the columns of `bounds.with_bounds`, `text` (name) and `exclusive_ps`"""
+
+
+def bounded(profile: Profile, work: pl.DataFrame, facts: pl.DataFrame, device: results.DeviceInfo | None) -> Bounded:
+    """Costs and bounds of device work. `work`: schema `work.WORK`; `facts`: schema `categories.FACTS`."""
+    found = costed(profile, work, facts)
+    items = with_bounds(op_items(profile, found, found.items), device)
+    return Bounded(found, items.with_columns(dtype_key="dtype", path_key="tensor_core"))
+
+
+def roofline(
+    profile: Profile,
+    work: pl.DataFrame,
+    facts: pl.DataFrame,
+    device: results.DeviceInfo | None,
+    windows: pl.DataFrame | None = None,
+    scope: Scope = ALL,
+    top: int = 1000,
+    launch_s: float | None = None,
+) -> results.Roofline:
+    """The roofline of a part of a profile.
+
+    `work`: the part's device work (schema `work.WORK`); `facts`: schema `categories.FACTS`; `device`: whose roofs, None:
+    no roof is known; `windows`: the part's steps (schema `steps.WINDOWS`), which the program's time is then made of;
+    `top`: ops at most, 0: all; `launch_s`: measured time of a launch.
+    """
+    found = bounded(profile, work, facts, device)
+    items = _without_infeed(found.items) if not scope.infeed else found.items
+    chosen = windows if windows is not None and windows.height and scope.step != "all" else None
+    ops = op_rows(profile, items)
+    rows = records(ops.head(top) if top else ops, "op", device)
+    return results.Roofline(
+        coverage=coverage(items),
+        roofs=_drawn(roofs_of(device, launch_s), ops, device),
+        program=_program(profile, items, work, chosen, windows, device, launch_s or LAUNCH_S),
+        steps=_steps(profile, items, windows, device, launch_s or LAUNCH_S),
+        ops=rows,
+    )
+
+
+def level_records(
+    profile: Profile, found: Bounded, facts: pl.DataFrame, device: results.DeviceInfo | None, level: str, top: int = 1000
+) -> list[results.RooflineRow]:
+    """Rows of one level: op, kernel or category, most time first. Raises ValueError for another level."""
+    if level == "op":
+        rows = op_rows(profile, found.items)
+    elif level == "kernel":
+        rows = kernel_rows(profile, found.costed, found.items, facts)
+    elif level == "category":
+        rows = category_rows(found.items)
+    else:
+        raise ValueError(f"no roofline level {level}")
+    return records(rows.head(top) if top else rows, level, device)
+
+
+def flops_total(profile: Profile, work: pl.DataFrame, facts: pl.DataFrame | None = None) -> float | None:
+    """FLOPs of all launches of this work, each counted once; None where no rule could count any."""
+    items = costed(profile, work, kernel_facts(profile) if facts is None else facts).items
+    known = items["flops"].drop_nulls()
+    return float(known.sum()) if known.len() else None
+
+
+def roof_warnings(roofline: results.Roofline) -> list[Warning]:
+    """A warning where work lies above its roof and no cache explains it: the device, a type or a time is wrong."""
+    above = [row for row in roofline.ops if any(flag.startswith("above-roof") and not _explained(flag, row) for flag in row.flags)]
+    if not above:
+        return []
+    worst = max(above, key=lambda row: row.pct_of_roof or 0.0)
+    at = f" (on average {worst.pct_of_roof:,.0f} % of it)" if worst.pct_of_roof is not None else ""
+    count = f"{len(above)} ops lie" if len(above) > 1 else "1 op lies"
+    message = f"{count} above the roof of the device in some calls, most of all {worst.name}{at}: suspicious times or types"
+    return [Warning("above-roof", message, len(above))]
+
+
+def _explained(flag: str, row: results.RooflineRow) -> bool:
+    """Whether a point above its roof has a harmless cause: a cache, a faster algorithm, a cost that is an upper bound."""
+    return "a cache" in flag or "Winograd" in flag or "an estimate" in flag or row.bound_by is None
+
+
+def coverage(items: pl.DataFrame) -> results.Coverage:
+    """Shares of busy time of work with FLOPs, with bytes only, with neither; None where nothing ran."""
+    table = coverage_table(items)
+    if table.height == 0:
+        return results.Coverage(None, None, None)
+    share = {str(known): float(pct) for known, pct in table.group_by("known").agg(pl.col("pct").sum()).iter_rows()}
+    return results.Coverage(*(share.get(known, 0.0) for known in ("modelled", "bytes only", "unknown")))
+
+
+def coverage_table(items: pl.DataFrame) -> pl.DataFrame:
+    """Time by what is known of it and what it hangs on: columns origin (`costed.ORIGINS`), known (modelled, bytes only,
+    unknown), time_ps, pct (of all busy time). Orphans, graph replays and ops without shapes stand apart so."""
+    total = int(items["time_ps"].sum()) if items.height else 0
+    if total == 0:
+        return pl.DataFrame(schema={"origin": pl.String, "known": pl.String, "time_ps": pl.Int64, "pct": pl.Float64})
+    some_bytes = pl.any_horizontal(pl.col(f"{level}_bytes").is_not_null() for level in LEVELS)
+    known = pl.when(pl.col("flops") > 0).then(pl.lit("modelled")).when(some_bytes).then(pl.lit("bytes only")).otherwise(pl.lit("unknown"))
+    table = items.group_by(pl.col("origin").cast(pl.String), known.alias("known")).agg(pl.col("time_ps").sum())
+    return table.with_columns(pct=100 * pl.col("time_ps") / total).sort("time_ps", descending=True)
+
+
+def _program(
+    profile: Profile,
+    items: pl.DataFrame,
+    work: pl.DataFrame,
+    chosen: pl.DataFrame | None,
+    windows: pl.DataFrame | None,
+    device: results.DeviceInfo | None,
+    launch_s: float,
+) -> list[results.RooflineRow]:
+    """Total over the window (idle time included), the same over busy time alone, and the average of the complete steps."""
+    if items.height == 0:
+        return []
+    devices = work["device"].n_unique()
+    if chosen is not None:
+        seconds = _seconds(profile, chosen, work)
+    else:
+        spans = work.group_by("device").agg(span=pl.col("end_ps").max() - pl.col("start_ps").min())
+        seconds = float(spans["span"].sum()) / PS
+    busy_s = _busy_s(work)
+    rows = _totalled(items, seconds, "Total", "Program", devices, launch_s, device)
+    rows += _totalled(items, busy_s, "Total", "Busy", devices, 0.0, device)
+    complete = windows.filter(pl.col("complete")) if windows is not None and windows.height else None
+    if complete is not None and complete.height:
+        numbers = profile.steps["number"].gather(complete["step"]).n_unique()
+        mine = items.filter(pl.col("step").is_in(complete["step"].implode()))
+        rows += _totalled(mine, _seconds(profile, complete, work), "Average", "Program", devices, launch_s, device, numbers)
+    return rows
+
+
+def _steps(
+    profile: Profile, items: pl.DataFrame, windows: pl.DataFrame | None, device: results.DeviceInfo | None, launch_s: float
+) -> list[results.RooflineRow]:
+    """One row a step number, ranks together."""
+    if windows is None or windows.height == 0 or items.height == 0:
+        return []
+    rows: list[results.RooflineRow] = []
+    numbered = windows.with_columns(number=profile.steps["number"].gather(windows["step"]))
+    for (number,), group in numbered.group_by("number", maintain_order=True):
+        mine = items.filter(pl.col("step").is_in(group["step"].implode()))
+        if mine.height:
+            devices = max(1, mine["device"].n_unique())
+            seconds = float((group["end_ps"] - group["start_ps"]).sum()) / PS * devices / max(1, group["source"].n_unique())
+            rows += _totalled(mine, seconds, str(number), "Program", devices, launch_s, device)
+    return rows
+
+
+def _totalled(
+    items: pl.DataFrame,
+    seconds: float,
+    step: str,
+    name: str,
+    devices: int,
+    launch_s: float,
+    device: results.DeviceInfo | None,
+    parts: int = 1,
+) -> list[results.RooflineRow]:
+    """One row for all these items over a time of `seconds` (devices added up), divided by `parts`."""
+    if items.height == 0 or seconds <= 0:
+        return []
+    row = summed(items.with_columns(all=pl.lit(0)), ["all"])
+    launches = int(items["pieces"].sum()) * launch_s
+    row = row.with_columns(
+        launch_s=pl.lit(launches),
+        bound_s=pl.when(pl.col("bound_s").is_not_null()).then(pl.max_horizontal("bound_s", pl.lit(launches))),
+        seconds=pl.lit(seconds),
+    )
+    row = with_shares(row, pl.col("seconds"), ("launch",) if launch_s else ())
+    divided = ["flops", "model_flops", "bound_s", "seconds", *(f"{level}_bytes" for level in LEVELS)]
+    row = row.with_columns(
+        *(pl.col(one) / parts for one in divided),
+        text=pl.lit(name),
+        time_per_unit_us=pl.lit(seconds / parts / max(1, devices) * 1e6),
+        estimate=pl.lit(None, dtype=pl.String),
+        recomputed=pl.lit(False),
+        largest_bytes=pl.lit(None, dtype=pl.Float64),
+    )
+    return records(row.drop("category", strict=False), "program", device, step)
+
+
+def _seconds(profile: Profile, windows: pl.DataFrame, work: pl.DataFrame) -> float:
+    """Length of these steps, for each of the devices of their source that worked."""
+    sources = profile.devices["source"].gather(work["device"].unique())
+    counts = dict(sources.value_counts().iter_rows())
+    lengths = windows.group_by("source").agg(length=(pl.col("end_ps") - pl.col("start_ps")).sum())
+    return sum(int(length) * int(counts.get(source, 1)) for source, length in lengths.iter_rows()) / PS
+
+
+def _busy_s(work: pl.DataFrame) -> float:
+    return sum(busy(group).length for _, group in work.group_by("device")) / PS
+
+
+def _without_infeed(items: pl.DataFrame) -> pl.DataFrame:
+    return items.filter(pl.col("category") != int(Category.HOST_IO))
+
+
+def _drawn(roofs: Sequence[results.Roof], ops: pl.DataFrame, device: results.DeviceInfo | None) -> list[results.Roof]:
+    """The roofs, of which a memory's or link's is drawn only if an op is bound there (as XProf does), a type's if an op has it."""
+    rates = level_rates(device) if device is not None else {}
+    bound = {rates[level][0] for level in ops["bound_by"].drop_nulls().unique() if level in rates}
+    used = set(ops["roof"].drop_nulls().unique())
+    for roof in roofs:
+        roof.drawn = (roof.level in bound) if roof.kind in ("memory", "link") else (roof.dtype in used) if roof.kind == "compute" else False
+    return list(roofs)
+
+
+__all__ = [
+    "RESOURCES",
+    "Bounded",
+    "bounded",
+    "coverage",
+    "coverage_table",
+    "flops_total",
+    "level_records",
+    "roof_warnings",
+    "roofline",
+]
