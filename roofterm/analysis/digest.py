@@ -1,4 +1,4 @@
-"""The steps in one record: how long a step takes, how steady it is and where its time goes, over the steady steps."""
+"""The steps in one record: how long a step takes, how steady it is and how busy the device is, over the steady ones."""
 
 from __future__ import annotations
 
@@ -9,9 +9,6 @@ import msgspec
 import numpy as np
 
 from roofterm.results import StepRow
-
-PARTS = ("compute_us", "exposed_comm_us", "exposed_copy_us", "host_wait_us", "kernel_gap_us", "unexplained_us")
-"""Parts of a step that add up to it; idle time as host wait, kernel gaps and what neither explains."""
 
 
 class StepDigest(msgspec.Struct, frozen=True):
@@ -27,10 +24,6 @@ class StepDigest(msgspec.Struct, frozen=True):
     p99_us: float | None
     slowest: str | None
     slowest_us: float | None
-    parts_us: dict[str, float]
-    """by `PARTS`; empty without device work"""
-    step_us: float | None
-    """mean length: what the parts add up to"""
     busy_pct: float | None
     compute_busy_pct: float | None
     launches: float | None
@@ -40,11 +33,9 @@ class StepDigest(msgspec.Struct, frozen=True):
 
 def digest(rows: Sequence[StepRow]) -> StepDigest:
     """The digest of all step rows of a profile (one row a step and rank)."""
-    counted, counted_as = _counted(rows)
+    counted, counted_as = steps_counted(rows)
     lengths = np.array([row.dur_us for row in counted])
     slowest = max(counted, key=lambda row: row.dur_us, default=None)
-    parts = _parts(counted)
-    step_us = float(lengths.mean()) if lengths.size else None
     return StepDigest(
         steps=len(rows),
         counted=len(counted),
@@ -53,8 +44,6 @@ def digest(rows: Sequence[StepRow]) -> StepDigest:
         p99_us=float(np.quantile(lengths, 0.99)) if lengths.size else None,
         slowest=slowest.name if slowest else None,
         slowest_us=slowest.dur_us if slowest else None,
-        parts_us=parts,
-        step_us=step_us,
         busy_pct=_share(counted, "busy_pct", lengths),
         compute_busy_pct=_share(counted, "compute_busy_pct", lengths),
         launches=_mean([row.launches for row in counted]),
@@ -63,22 +52,13 @@ def digest(rows: Sequence[StepRow]) -> StepDigest:
     )
 
 
-def _counted(rows: Sequence[StepRow]) -> tuple[list[StepRow], str]:
+def steps_counted(rows: Sequence[StepRow]) -> tuple[list[StepRow], str]:
+    """The steps that averages speak of: the steady ones, else the complete ones, else all; and which it was."""
     for name in ("steady", "complete"):
         chosen = [row for row in rows if getattr(row, name)]
         if chosen:
             return chosen, name
     return list(rows), "incomplete"
-
-
-def _parts(rows: Sequence[StepRow]) -> dict[str, float]:
-    known = [row for row in rows if row.compute_us is not None and row.idle_us is not None]
-    if not known:
-        return {}
-    means = {part: fmean(getattr(row, part) or 0.0 for row in known) for part in PARTS[:-1]}
-    idle = fmean(row.idle_us or 0.0 for row in known)
-    means["unexplained_us"] = max(idle - means["host_wait_us"] - means["kernel_gap_us"], 0.0)
-    return means
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

@@ -125,7 +125,8 @@ def _by_track(atom: Atom, study: Study) -> Mask:
     else:
         numbers = pl.Series([source.rank for source in profile.sources], dtype=pl.Int64).gather(tracks["source"])
     hits = numbers.is_between(atom.low, atom.high).fill_null(False).to_numpy()
-    return np.asarray(hits, np.bool_)[profile.slices["track"].to_numpy()]
+    mine: Mask = np.asarray(hits, np.bool_)
+    return mine[profile.slices["track"].to_numpy()]
 
 
 def _text_hits(atom: Atom, texts: pl.Series) -> Mask:

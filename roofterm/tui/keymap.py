@@ -47,11 +47,6 @@ ACTIONS: tuple[Action, ...] = (
     *(Action(f"screen.{name}", key, f"screen('{name}')", f"go to {title}") for name, key, title in SCREENS),
     Action("screen.next", "tab", "screen_beside(1)", "next screen"),
     Action("screen.previous", "shift+tab", "screen_beside(-1)", "previous screen"),
-    Action("help", "? f1", "help", "this help", short="help", weight=1),
-    Action("palette", "ctrl+p :", "palette", "find any action by name"),
-    Action("quit", "q", "leave", "quit", short="quit", weight=0),
-    Action("stop", "ctrl+c", "stop_or_leave", "stop what is running, else quit"),
-    Action("suspend", "ctrl+z", "suspend_process", "to the shell; fg returns"),
     Action("filter", "/", "filter", "filter everything: words, /regex/, cat:gemm, dur>10us, time>1%", short="filter", weight=2),
     Action("clear", "escape", "clear", "clear filter, step and time window"),
     Action("back", "backspace", "back", "back to the earlier screen, place and filter", short="back", weight=7),
@@ -63,6 +58,11 @@ ACTIONS: tuple[Action, ...] = (
     Action("step.previous", "[", "step(-1)", "only the previous step"),
     Action("copy", "y", "copy", "copy the selected name"),
     Action("theme", "T", "theme", "next theme: dark, light, contrast, ansi"),
+    Action("help", "? f1", "help", "this help", short="help", weight=1),
+    Action("palette", "ctrl+p :", "palette", "find any action by name"),
+    Action("quit", "q", "leave", "quit", short="quit", weight=0),
+    Action("stop", "ctrl+c", "stop_or_leave", "stop what is running, else quit"),
+    Action("suspend", "ctrl+z", "app.suspend_process", "to the shell; fg returns"),
     Action("down", "j down", "move(0, 1)", "down"),
     Action("up", "k up", "move(0, -1)", "up"),
     Action("left", "h left", "move(-1, 0)", "left; in tables: earlier columns"),
@@ -79,11 +79,12 @@ ACTIONS: tuple[Action, ...] = (
     Action("sort", "s", "sort(1)", "sort by the next column", TABLES, "sort", 4),
     Action("sort.back", "S", "sort(-1)", "sort by the previous column", TABLES),
     Action("reverse", "r", "reverse", "reverse the order", TABLES, "reverse", 5),
-    Action("view", "v", "view(1)", "next table: kernels, host ops, categories", ("ops",), "table", 3),
+    Action("view", "v", "view(1)", "next table: kernels, host ops, categories", ("ops",), "view", 3),
     Action("view.back", "V", "view(-1)", "previous table", ("ops",)),
     Action("next", "n", "next(1)", "next point, by time", ("roofline",), "next", 4),
     Action("previous", "N", "next(-1)", "previous point, by time", ("roofline",)),
     Action("level", "p", "level", "program (total, average, steps) or ops", ("roofline",), "program/ops", 4),
+    Action("table", "t", "table", "table instead of the plot and back; with both shown, from one to the other", ("roofline",), "table", 5),
     Action("roofs", "x", "roofs", "which roofs are drawn", ("roofline",), "roofs", 5),
     Action("infeed", "i", "infeed", "with or without infeed and outfeed", ("roofline",)),
     Action("zoom.in", "+ =", "zoom(1)", "zoom in", ("roofline", "timeline"), "zoom", 4),
@@ -95,13 +96,20 @@ ACTIONS: tuple[Action, ...] = (
     Action("pan.up", "K shift+up", "pan(0, 1)", "move the window up", ("roofline",)),
     Action("same.next", "n", "same(1)", "next slice of the same name", ("timeline",), "same name", 4),
     Action("same.previous", "N", "same(-1)", "previous slice of the same name", ("timeline",)),
-    Action("slice.next", "l right", "move(1, 0)", "next slice on this lane", ("timeline",)),
+    Action("time.left", "h", "pan(-1, 0)", "earlier by a quarter of the window", ("timeline",)),
+    Action("time.right", "l", "pan(1, 0)", "later by a quarter of the window", ("timeline",)),
+    Action("slice.previous", "left", "move(-1, 0)", "previous slice on this lane", ("timeline",)),
+    Action("slice.next", "right", "move(1, 0)", "next slice on this lane", ("timeline",)),
+    Action("fold", "f", "fold", "open or close a thread's depths", ("timeline",), "fold", 6),
     Action("launch", "u", "launch", "from a kernel to its launch and back", ("timeline",), "launch", 5),
     Action("gap", "w", "gap(1)", "to the longest gap, then the next longest", ("timeline",), "gap", 5),
     Action("gap.back", "W", "gap(-1)", "to the gap before that", ("timeline",)),
     Action("window.from", "<", "mark_window('from')", "start a time window here: every screen obeys it", ("timeline",), "window", 6),
     Action("window.to", ">", "mark_window('to')", "end the time window here", ("timeline",)),
 )
+
+_ALWAYS = ("stop", "suspend")
+"""Work even where text is typed."""
 
 _SYMBOLS = {"backspace": "bksp", "escape": "esc", "pagedown": "pgdn", "pageup": "pgup", "shift+tab": "S-tab", "space": "spc"}
 
@@ -118,11 +126,25 @@ def for_screen(screen: str) -> tuple[Action, ...]:
     return (*own, *everywhere)
 
 
-def bindings(actions: Iterable[Action], priority: bool = False) -> list[Binding]:
+def page_actions(screen: str) -> tuple[Action, ...]:
+    """Actions that the page of a screen carries out itself: its own, and moving."""
+    own = [a for a in ACTIONS if screen in a.screens]
+    taken = {key for a in own for key in a.keys.split()}
+    moves = [a for a in ACTIONS if a.screens == EVERYWHERE and is_motion(a) and not taken.issuperset(a.keys.split())]
+    return (*own, *moves)
+
+
+def is_motion(action: Action) -> bool:
+    return action.action.startswith(("move(", "page(", "end("))
+
+
+def bindings(actions: Iterable[Action]) -> list[Binding]:
     """Textual's bindings for these actions."""
     from textual.binding import Binding
 
-    return [Binding(",".join(map(_long_key, a.keys.split())), a.action, a.text, show=False, id=a.id, priority=priority) for a in actions]
+    return [
+        Binding(",".join(map(_long_key, a.keys.split())), a.action, a.text, show=False, id=a.id, priority=a.id in _ALWAYS) for a in actions
+    ]
 
 
 def keymap(keys: Mapping[str, str]) -> dict[str, str]:

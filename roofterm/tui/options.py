@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
-from roofterm.analysis.scope import RoofChoice, Scope
+from roofterm.analysis.scope import STEADY, RoofChoice, Scope
 
 
 class Options(msgspec.Struct, frozen=True):
     """Defaults are what `roofterm PATH` alone means."""
 
-    scope: Scope = Scope()
+    scope: Scope = STEADY
     roofs: RoofChoice = RoofChoice()
     top: int = 1000
     """ops of the roofline"""

@@ -106,21 +106,24 @@ def textual_themes() -> list[Theme]:
 
 
 def _painted_palette(c: dict[str, str]) -> Palette:
+    def ink(colour: str, bold: bool | None = None) -> Style:
+        return Style(color=c[colour], bgcolor=c["background"], bold=bold)
+
     return Palette(
-        text=Style(color=c["text"]),
-        muted=Style(color=c["muted"]),
-        strong=Style(color=c["strong"], bold=True),
-        accent=Style(color=c["accent"]),
-        good=Style(color=c["good"]),
-        warn=Style(color=c["warn"]),
-        bad=Style(color=c["bad"]),
-        rule=Style(color=c["rule"]),
-        header=Style(color=c["muted"], bold=True),
+        text=ink("text"),
+        muted=ink("muted"),
+        strong=ink("strong", bold=True),
+        accent=ink("accent"),
+        good=ink("good"),
+        warn=ink("warn"),
+        bad=ink("bad"),
+        rule=ink("rule"),
+        header=ink("muted", bold=True),
         cursor=Style(color=c["cursor_text"], bgcolor=c["cursor"]),
         blur=Style(color=c["text"], bgcolor=c["blur"]),
-        tab=Style(color=c["muted"]),
-        tab_on=Style(color=c["accent"], bold=True, reverse=True),
-        key=Style(color=c["accent"], bold=True),
+        tab=ink("muted"),
+        tab_on=Style(color=c["background"], bgcolor=c["accent"], bold=True),
+        key=ink("accent", bold=True),
     )
 
 

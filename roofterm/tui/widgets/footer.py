@@ -47,7 +47,7 @@ def footer_entries(screen: str, keys: Mapping[str, str], width: int) -> list[tup
         if need <= room:
             kept.append(entry)
             room -= need
-    return [(key, label) for _, _, key, label in sorted(kept, key=lambda e: (e[1] <= 2 and e[0] > 1, e[0]))]
+    return [(key, label) for _, _, key, label in sorted(kept)]
 
 
 def _label(action: str, key: str) -> str:

@@ -14,7 +14,7 @@ from roofterm.tui.widgets.line_widget import LineWidget, Piece, pieces_width
 class Header(LineWidget):
     """Program and file at the left, facts of the profile at the right: the file gives way first, then facts from the end."""
 
-    DEFAULT_CSS = "Header { height: 1; dock: top; }"
+    DEFAULT_CSS = "Header { height: 1; }"
 
     def __init__(self, title: str) -> None:
         super().__init__(id="header")
@@ -42,7 +42,7 @@ class Header(LineWidget):
 class Tabs(LineWidget):
     """The screens with their keys, the one shown marked by brackets as well as by colour."""
 
-    DEFAULT_CSS = "Tabs { height: 1; dock: top; }"
+    DEFAULT_CSS = "Tabs { height: 1; }"
 
     def __init__(self) -> None:
         super().__init__(id="tabs")

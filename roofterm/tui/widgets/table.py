@@ -23,12 +23,17 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+LONGEST_NAME = 62
+"""No name takes more cells: names are shown shortened, in full in the details."""
+
+
 class VirtualTable(LineWidget, can_focus=True):
     """Rows of a frame in an order, with a cursor; its first column stays where it is."""
 
     DEFAULT_CSS = "VirtualTable { height: 1fr; }"
 
-    def __init__(self, id: str, empty: str = "nothing here", least_name: int = 24) -> None:
+    def __init__(self, id: str, empty: str = "nothing here", least_name: int = 24, keeps_cursor: bool = True) -> None:
+        """`keeps_cursor` shows the cursor's row while another widget has the keys."""
         super().__init__(id=id)
         self.frame: pl.DataFrame | None = None
         self.order: NDArray[np.int64] | None = None
@@ -39,6 +44,7 @@ class VirtualTable(LineWidget, can_focus=True):
         self.skipped = 0
         self.empty = empty
         self._least_name = least_name
+        self._keeps_cursor = keeps_cursor
         self._name_width = 0
         self._window: tuple[tuple[int, int, int, int], list[tuple[Any, ...]]] | None = None
         self._placed: tuple[tuple[int, int], list[Placed]] | None = None
@@ -57,7 +63,7 @@ class VirtualTable(LineWidget, can_focus=True):
         if columns is not self.columns and [c.key for c in columns] != [c.key for c in self.columns]:
             self.skipped = 0
         self.frame, self.columns, self.order, self.sort = frame, columns, order, sort
-        self._name_width = self._longest_name() + 2
+        self._name_width = min(self._longest_name(), LONGEST_NAME) + 2
         self._forget()
         self.cursor = max(0, min(cursor, len(order) - 1))
         self._show_cursor()
@@ -166,9 +172,9 @@ class VirtualTable(LineWidget, can_focus=True):
         return self.strip(pieces, style)
 
     def _row_strip(self, row: int, values: tuple[Any, ...], y: int) -> Strip:
-        here = row == self.cursor
+        here = row == self.cursor and (self.has_focus or self._keeps_cursor)
         base = (self.palette.cursor if self.has_focus else self.palette.blur) if here else self.palette.text
-        pieces: list[Piece] = [(">" if here else " ", base)]
+        pieces: list[Piece] = [(">" if here and self.has_focus else " ", base)]
         for placed, value in zip(self._layout(), values, strict=True):
             column = placed.column
             text = UNKNOWN if value is None else column.show(value)

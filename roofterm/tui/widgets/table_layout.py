@@ -42,7 +42,7 @@ def place(columns: Sequence[Column], width: int, skipped: int = 0, name_width: i
     The first takes what is left, at most `name_width` cells.
     """
     name, others = columns[0], columns[1:]
-    least = min(least_name, max(width // 2, 1))
+    least = min(max(least_name, min(width // 3, name_width)), max(width // 2, 1))
     room = width - least
     chosen = _in_order(others[skipped:], room) if skipped else _by_priority(others, room)
     taken = sum(c.width + GAP for c in chosen)

@@ -1,0 +1,203 @@
+"""The explorer as a program: probes the terminal, shows a first frame, opens the profile in a thread, then shows the screens.
+
+Importing this module loads neither polars nor numpy nor the analysis: those come with the profile, in the loading thread.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import ClassVar
+
+from rich.style import Style
+from textual.app import App, SystemCommand
+from textual.binding import BindingType
+from textual.filter import Monochrome, NoColor
+from textual.geometry import Size
+from textual.screen import Screen
+
+from roofterm.text.safe import safe_text
+from roofterm.tui import keymap, themes
+from roofterm.tui.capabilities import Capabilities, probe
+from roofterm.tui.desk import Desk
+from roofterm.tui.opened import Opened, open_study, title_of
+from roofterm.tui.options import Options
+from roofterm.tui.screens.loading import LoadingScreen
+from roofterm.tui.screens.too_small import LEAST
+from roofterm.tui.widgets.glyphs import CategoryKey, Look
+from roofterm.tui.widgets.line_widget import LineWidget
+
+SMALLEST = Size(*LEAST)
+WIDE = 120
+FRAMED = Size(120, 30)
+DASHBOARD = Size(160, 40)
+
+DONE, REFUSED, INTERRUPTED = 0, 2, 130
+
+
+def run(paths: Sequence[str], options: Options) -> int:
+    """Show the explorer until it is left. Returns the exit code; a fault is one line on standard error, after the terminal is restored."""
+    capabilities = probe(ascii_only=options.ascii_only, no_color=options.no_color, mouse=options.mouse)
+    try:
+        app = RooftermApp(paths, options, capabilities)
+    except keymap.KeymapError as fault:
+        print(f"roofterm: {safe_text(str(fault))}", file=sys.stderr)
+        return REFUSED
+    app.run(mouse=capabilities.mouse)
+    if app.problem:
+        print(f"roofterm: {app.problem}", file=sys.stderr)
+    if app.fault is not None and options.debug:
+        raise app.fault
+    return app.return_code or DONE
+
+
+class RooftermApp(App[None]):
+    CSS_PATH = "roofterm.tcss"
+    TITLE = "roofterm"
+    ENABLE_COMMAND_PALETTE = True
+    BINDINGS: ClassVar[list[BindingType]] = []
+
+    def __init__(
+        self,
+        paths: Sequence[str],
+        options: Options | None = None,
+        capabilities: Capabilities | None = None,
+        opened: Opened | None = None,
+    ) -> None:
+        """`opened` is a profile that is open already."""
+        self.options = options or Options()
+        self.capabilities = capabilities or Capabilities()
+        colour = self.capabilities.colour
+        super().__init__()
+        if colour == "none":
+            self._leave_colours_out()
+        self.paths = list(paths)
+        self.opened = opened
+        self.desk = Desk()
+        self.problem: str | None = None
+        self.fault: Exception | None = None
+        self.look = Look(self.capabilities.glyphs, colour != "none")
+        self.theme_name = themes.fitting(colour, self.options.theme)
+        self.palette = themes.palette(self.theme_name)
+        self.category_styles: dict[str, Style] = {}
+        self.category_key: CategoryKey | None = None
+        self.animation_level = "none"
+        for theme in themes.textual_themes():
+            self.register_theme(theme)
+        self.theme = self.theme_name
+        self.set_keymap(keymap.keymap(self.options.keys))
+
+    # Opening
+
+    async def on_mount(self) -> None:
+        if self.opened is not None:
+            self._show(self.opened)
+            return
+        loading = LoadingScreen(title_of(self.paths))
+        await self.push_screen(loading)
+        self.call_after_refresh(lambda: self.run_worker(partial(self._open, loading), group="open", exclusive=True))
+
+    async def _open(self, loading: LoadingScreen) -> None:
+        from roofterm_parsers.errors import Interrupted, ProfileError
+
+        try:
+            opened = await self.desk.ask(lambda: open_study(self.paths, self.options, loading.report, loading.stopping.is_set))
+        except Interrupted:
+            self.exit(return_code=INTERRUPTED)
+        except (ProfileError, OSError) as fault:
+            self.refuse(str(fault))
+        else:
+            if loading.stopping.is_set():
+                self.exit(return_code=INTERRUPTED)
+            else:
+                self._show(opened)
+
+    def _show(self, opened: Opened) -> None:
+        from roofterm.tui.explorer import Explorer
+
+        self.opened = opened
+        self._colour_categories()
+        if isinstance(self.screen, LoadingScreen):
+            self.switch_screen(Explorer(opened))
+        else:
+            self.push_screen(Explorer(opened))
+
+    def refuse(self, sentence: str) -> None:
+        """Leave with a sentence for standard error."""
+        self.problem = safe_text(sentence)
+        self.exit(return_code=REFUSED)
+
+    # What screens ask of the program
+
+    def fit_screen(self, screen: Screen[None], size: Size) -> None:
+        """Classes by which the stylesheet fits a screen to the terminal."""
+        tiny = size.width < SMALLEST.width or size.height < SMALLEST.height
+        screen.set_class(self.look.ascii, "-ascii")
+        screen.set_class(tiny, "-tiny")
+        screen.set_class(not tiny and size.width >= WIDE, "-wide")
+        screen.set_class(not tiny and size.width >= FRAMED.width and size.height >= FRAMED.height, "-framed")
+        screen.set_class(not tiny and size.width >= DASHBOARD.width and size.height >= DASHBOARD.height, "-dash")
+
+    def copy(self, text: str) -> str:
+        """Copy to the terminal's clipboard; inside tmux and screen, which swallow that by default, to a file as well."""
+        self.copy_to_clipboard(text)
+        if not self.capabilities.tmux:
+            return "copied"
+        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "roofterm"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "copied.txt").write_text(text + "\n")
+        except OSError as fault:
+            return f"copied, if tmux lets it through ({fault.strerror})"
+        return f"copied, also to {folder / 'copied.txt'}"
+
+    def next_theme(self) -> str:
+        """Go to the next theme; without colours there is only one."""
+        from roofterm.tui.page import Page
+
+        if self.look.colour:
+            names = themes.NAMES
+            self.theme_name = names[(names.index(self.theme_name) + 1) % len(names)]
+            self.palette = themes.palette(self.theme_name)
+            self._colour_categories()
+            self.theme = self.theme_name
+            for screen in self.screen_stack:
+                screen.query(LineWidget).refresh()
+                for page in screen.query(Page):
+                    page.restyle()
+        return self.theme_name
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        """The palette holds what the keys do on the screen shown."""
+        from roofterm.tui.explorer import Explorer
+
+        if isinstance(screen, Explorer):
+            for action in keymap.for_screen(screen.state.screen):
+                keys = " ".join(keymap.keys_of(action, self.options.keys))
+                yield SystemCommand(f"{action.text}  ({keys})", action.id, screen.runner(action.action))
+
+    def _colour_categories(self) -> None:
+        from roofterm.tui.category_colours import category_key, category_styles
+
+        self.category_styles = {name: self.palette.text + style for name, style in category_styles(self.theme_name).items()}
+        self.category_key = category_key(self.theme_name)
+
+    def _leave_colours_out(self) -> None:
+        """Textual's own answer to NO_COLOR is greys, unless the theme is the terminal's when the program begins."""
+        self.no_color = True
+        self._filters = [*(kept for kept in self._filters if not isinstance(kept, Monochrome)), NoColor()]
+
+    # Faults
+
+    def _fatal_error(self) -> None:
+        """Textual's end of a program after an exception: one line instead of its traceback, which --debug shows."""
+        fault = sys.exc_info()[1] or self._exception
+        self.fault = fault if isinstance(fault, Exception) else None
+        self.problem = f"internal fault: {type(fault).__name__}: {safe_text(str(fault), 200)} (--debug shows where)"
+        self._close_messages_no_wait()
+
+    async def on_unmount(self) -> None:
+        self.desk.close()

@@ -1,0 +1,302 @@
+"""The explorer's one screen: header, tabs, the page shown, and the lines below. It holds the state; pages are projections of it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, ClassVar, Literal, cast
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Container
+from textual.events import Resize
+from textual.screen import Screen
+from textual.timer import Timer
+
+from roofterm.analysis.filters import FilterError, parse
+from roofterm.tui import keymap
+from roofterm.tui.messages import FilterAsked, FilterLeft, RowHighlighted
+from roofterm.tui.opened import Opened
+from roofterm.tui.page import Page
+from roofterm.tui.screens.too_small import TooSmall
+from roofterm.tui.state import History, Selection, ViewState, changed, cleared, cycled, is_limited, limits_text
+from roofterm.tui.widgets.filter_bar import PROMPT_CELLS, FilterBar
+from roofterm.tui.widgets.footer import Footer
+from roofterm.tui.widgets.header import Header, Tabs
+from roofterm.tui.widgets.lines import Target
+from roofterm.tui.widgets.status import Status
+
+if TYPE_CHECKING:
+    from roofterm.tui.app import RooftermApp
+
+LIMITERS = ["compute", "memory", "latency", "network", "unknown"]
+"""What `b` walks through; `memory` stands for every level of it."""
+
+DETAIL_PAUSE_SECONDS = 0.06
+"""Rest of the cursor before the details beside it follow: keys that repeat do not send them again and again."""
+
+_EVERYWHERE = [a for a in keymap.ACTIONS if a.screens == keymap.EVERYWHERE and not keymap.is_motion(a)]
+
+
+class Explorer(Screen[None], inherit_bindings=False):
+    BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings(_EVERYWHERE)]
+
+    def __init__(self, opened: Opened) -> None:
+        super().__init__(id="explorer")
+        self.opened = opened
+        asked = opened.options.scope
+        self.state = ViewState(
+            filter=asked.where,
+            step=None if asked.step == "steady" else asked.step,
+            window_ps=asked.window_ps,
+            infeed=asked.infeed,
+        )
+        self.history = History()
+        self._detail_timer: Timer | None = None
+        self._before_filter = self.state
+
+    # Layout
+
+    def compose(self) -> ComposeResult:
+        yield Header(self.opened.title)
+        yield Tabs()
+        yield Container(id="body")
+        yield Status()
+        yield Footer(self.opened.options.keys)
+        yield FilterBar()
+        yield TooSmall()
+
+    def on_mount(self) -> None:
+        self.query_one(Header).show(self.opened.title, self.opened.header)
+        self._show()
+
+    def on_resize(self, event: Resize) -> None:
+        self.app_.fit_screen(self, event.size)
+
+    # State
+
+    def change(self, state: ViewState, keep: bool = True) -> None:
+        """Show another state; the one left is kept in the history unless it differs in nothing that a person would go back for."""
+        if keep and state != self.state:
+            self.history.keep(self._with_place())
+        self.state = state
+        self._show()
+
+    def select(self, selection: Selection | None) -> None:
+        """The selection that travels; it alone is nothing to go back to."""
+        if selection is not None:
+            self.state = changed(self.state, selection=selection)
+
+    def follow(self, target: Target) -> None:
+        """Go where a line leads."""
+        fields = {name: getattr(target, name) for name in ("filter", "by", "level", "step") if getattr(target, name) is not None}
+        self.change(changed(self._with_place(), screen=target.screen, **fields))
+
+    @property
+    def page(self) -> Page:
+        return cast(Page, self.query_one(f"#page-{self.state.screen}"))
+
+    @property
+    def app_(self) -> RooftermApp:
+        from roofterm.tui.app import RooftermApp
+
+        return cast(RooftermApp, self.app)
+
+    def tabs(self) -> list[tuple[str, str, str]]:
+        """The screens that this profile has something for."""
+        return [(name, key, title) for name, key, title in keymap.SCREENS if name in self.opened.pages]
+
+    def _with_place(self) -> ViewState:
+        page = self._page_or_none()
+        if page is None:
+            return self.state
+        chosen = page.selection() or self.state.selection
+        return changed(self.state, places={**self.state.places, self.state.screen: page.place()}, selection=chosen)
+
+    def _page_or_none(self) -> Page | None:
+        found = self.query(f"#page-{self.state.screen}")
+        return cast(Page, found.first()) if found else None
+
+    def _show(self) -> None:
+        self.query_one(Tabs).show(self.tabs(), self.state.screen)
+        self.query_one(Footer).show(self.state.screen)
+        self.query_one(Status).quiet()
+        self.run_worker(self._show_page, group="page", exclusive=True)
+
+    async def _show_page(self) -> None:
+        body = self.query_one("#body")
+        page = self._page_or_none()
+        if page is None:
+            page = self.opened.pages[self.state.screen](self.opened)
+            await body.mount(page)
+        for other in body.query(Page):
+            other.display = other is page
+        page.show(self.state)
+        if not self.query_one(FilterBar).has_class("-open"):
+            page.focus_target().focus(scroll_visible=False)
+
+    # What is said below
+
+    def tell(self) -> None:
+        """Bring the line above the footer and the details beside up to date with the page."""
+        page = self._page_or_none()
+        if page is None:
+            return
+        text, place = page.status()
+        limits = limits_text(self.state)
+        self.query_one(Status).show(text, f"{limits} · esc shows all" if limits else "", place)
+        if self._detail_timer is not None:
+            self._detail_timer.stop()
+        self._detail_timer = self.set_timer(DETAIL_PAUSE_SECONDS, self._tell_details)
+
+    def _tell_details(self) -> None:
+        page = self._page_or_none()
+        if page is not None and self.has_class("-wide"):
+            page.show_side()
+
+    def notice(self, text: str, kind: Literal["info", "bad"] = "info") -> None:
+        self.query_one(Status).notice(text, kind)
+
+    def show_details(self) -> None:
+        """All about what the cursor stands on, over the whole screen."""
+        details = self.page.details()
+        if details is None:
+            self.notice("nothing is selected here")
+            return
+        from roofterm.tui.screens.details import DetailScreen
+
+        self.app.push_screen(DetailScreen(details))
+
+    @on(RowHighlighted)
+    def _highlighted(self) -> None:
+        self.tell()
+
+    # Filter
+
+    @on(FilterBar.Typed)
+    def _typed(self, event: FilterBar.Typed) -> None:
+        if self._understood(event.expression):
+            self.change(changed(self.state, filter=event.expression.strip()), keep=False)
+
+    @on(FilterAsked)
+    def _asked(self, event: FilterAsked) -> None:
+        if not self._understood(event.expression):
+            return
+        self._close_filter()
+        before = self._before_filter
+        if event.expression != before.filter:
+            self.history.keep(before)
+        self.change(changed(self.state, filter=event.expression), keep=False)
+
+    @on(FilterLeft)
+    def _left(self) -> None:
+        self._close_filter()
+        self.query_one(Status).quiet()
+        self.change(changed(self.state, filter=self._before_filter.filter), keep=False)
+
+    def _understood(self, expression: str) -> bool:
+        status = self.query_one(Status)
+        try:
+            parse(expression)
+        except FilterError as fault:
+            status.point_at(fault.message, PROMPT_CELLS + fault.at)
+            return False
+        status.quiet()
+        return True
+
+    def _close_filter(self) -> None:
+        self.query_one(FilterBar).close()
+        self.query_one(Footer).display = True
+        self.page.focus_target().focus(scroll_visible=False)
+
+    # Keys
+
+    def action_screen(self, name: str) -> None:
+        if name not in self.opened.pages:
+            title = next(title for known, _, title in keymap.SCREENS if known == name)
+            self.notice(f"no {title} here: the profile marks no steps" if name == "steps" else f"no {title} in this profile")
+        elif name != self.state.screen:
+            self.change(changed(self._with_place(), screen=name))
+
+    def action_screen_beside(self, by: int) -> None:
+        names = [name for name, _, _ in self.tabs()]
+        self.action_screen(names[(names.index(self.state.screen) + by) % len(names)])
+
+    def action_filter(self) -> None:
+        self._before_filter = self._with_place()
+        self.query_one(Footer).display = False
+        self.query_one(FilterBar).open(self.state.filter)
+
+    def action_clear(self) -> None:
+        if is_limited(self.state):
+            self.change(cleared(self.state))
+        else:
+            self.query_one(Status).quiet()
+
+    def action_back(self) -> None:
+        earlier = self.history.back()
+        if earlier is None:
+            self.notice("there is nothing earlier")
+            return
+        self.state = earlier
+        self._show()
+
+    def action_category(self, by: int) -> None:
+        if not self.opened.categories:
+            self.notice("no device work to tell apart")
+            return
+        self.change(cycled(self.state, "cat", self.opened.categories, by))
+
+    def action_bound(self, by: int) -> None:
+        self.change(cycled(self.state, "bound", LIMITERS, by))
+
+    def action_step(self, by: int) -> None:
+        numbers = [str(number) for number in self.opened.step_numbers]
+        if not numbers:
+            self.notice("the profile marks no steps")
+            return
+        at = numbers.index(self.state.step) + by if self.state.step in numbers else (0 if by > 0 else len(numbers) - 1)
+        if 0 <= at < len(numbers):
+            self.change(changed(self.state, step=numbers[at]))
+        else:
+            self.notice("that was the last step" if by > 0 else "that was the first step")
+
+    def action_copy(self) -> None:
+        chosen = self.page.selection()
+        if chosen is None:
+            self.notice("nothing is selected here")
+        else:
+            self.notice(self.app_.copy(chosen.name))
+
+    def action_theme(self) -> None:
+        self.notice(f"theme {self.app_.next_theme()}")
+
+    def action_help(self) -> None:
+        from roofterm.tui.screens.help import HelpScreen
+
+        self.app.push_screen(HelpScreen(self.state.screen, self.opened.options.keys))
+
+    def runner(self, action: str) -> Callable[[], Awaitable[None]]:
+        """Does what a key's action string says, wherever that action lives."""
+        name = action.removeprefix("app.").split("(")[0]
+        node = next(node for node in (self.page, self, self.app) if hasattr(node, f"action_{name}"))
+
+        async def perform() -> None:
+            await self.app.run_action(action, default_namespace=node)
+
+        return perform
+
+    def action_palette(self) -> None:
+        self.app.action_command_palette()
+
+    def action_leave(self) -> None:
+        self.app.exit(0)
+
+    def action_stop_or_leave(self) -> None:
+        running = [worker for worker in self.workers if worker.group.startswith("load-") and worker.is_running]
+        if running:
+            for worker in running:
+                worker.cancel()
+            self.notice("stopped")
+        else:
+            self.app.exit(0)

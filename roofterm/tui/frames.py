@@ -1,0 +1,97 @@
+"""Records of the analysis as frames, so that tables, filters and sorting treat all alike. Nothing is computed here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+
+from roofterm.results import DeviceInfo, RooflineRow, StepRow
+from roofterm.text.units import si
+
+LEVELS = ("hbm", "vmem", "l2", "l1")
+"""Memory whose traffic a table shows, the first that the row knows."""
+
+
+def roofline_frame(rows: Sequence[RooflineRow]) -> pl.DataFrame:
+    """One row each, with the traffic of the device's main memory; all of `RooflineRow`'s scalar fields by their names."""
+    return pl.DataFrame([_roofline_record(row) for row in rows], schema=_ROOFLINE, strict=False)
+
+
+def steps_frame(rows: Sequence[StepRow], slowest: str | None) -> pl.DataFrame:
+    """One row each with `StepRow`'s fields, `step` (its number, null if its name ends in none) and `mark`."""
+    return pl.DataFrame([_step_record(row, slowest) for row in rows], schema=_STEPS, strict=False)
+
+
+def roofs_frame(device: DeviceInfo) -> pl.DataFrame:
+    """One row a roof of the device, the highest of each kind first."""
+    records = [
+        {
+            "name": dtype,
+            "kind": "compute",
+            "value": si(value, "FLOP/s"),
+            "ridge": _ridge(device, dtype),
+            "source": device.roofs_from,
+            "rank": value,
+        }
+        for dtype, value in sorted(device.peaks.items(), key=lambda item: -item[1])
+    ]
+    records += [
+        {"name": level, "kind": "memory", "value": si(value, "B/s"), "ridge": "", "source": device.roofs_from, "rank": value}
+        for level, value in sorted(device.bandwidths.items(), key=lambda item: -item[1])
+    ]
+    records += [
+        {"name": link, "kind": "link", "value": si(value, "B/s"), "ridge": "", "source": "vendor", "rank": value}
+        for link, value in sorted(device.links.items(), key=lambda item: -item[1])
+    ]
+    return pl.DataFrame(records, schema=_ROOFS, strict=False)
+
+
+def step_number(name: str) -> int | None:
+    """The number at the end of a step's name: ProfilerStep#12 is 12."""
+    found = re.search(r"(\d+)\s*$", name)
+    return int(found.group(1)) if found else None
+
+
+def main_level(values: dict[str, float]) -> float | None:
+    return next((values[level] for level in LEVELS if level in values), None)
+
+
+def _ridge(device: DeviceInfo, dtype: str) -> str:
+    ridge = main_level(device.ridge.get(dtype, {}))
+    return "" if ridge is None else f"{si(ridge)} FLOP/B"
+
+
+_TEXT = ("level", "step", "name", "category", "bound_by", "limiter", "dtype", "flops_from", "bytes_from", "flags", "shapes", "op")
+_NUMBERS = (
+    "time_us", "time_per_unit_us", "flops", "model_flops", "bytes", "flops_per_s", "bytes_per_s", "intensity", "pct_of_peak_flops",
+    "pct_of_peak_bw", "pct_of_roof", "time_bound_us", "headroom_us",
+)  # fmt: skip
+_ROOFLINE = pl.Schema({**dict.fromkeys(_TEXT, pl.String()), "calls": pl.Int64(), **dict.fromkeys(_NUMBERS, pl.Float64())})
+_STEPS = pl.Schema(
+    {
+        **dict.fromkeys(("name", "mark", "phase"), pl.String()),
+        **dict.fromkeys(("step", "rank", "launches"), pl.Int64()),
+        **dict.fromkeys(("complete", "steady"), pl.Boolean()),
+        **dict.fromkeys([name for name in StepRow.__struct_fields__ if name.endswith(("_us", "_pct"))], pl.Float64()),
+    }
+)
+_ROOFS = pl.Schema({**dict.fromkeys(("name", "kind", "value", "ridge", "source"), pl.String()), "rank": pl.Float64()})
+
+
+def _roofline_record(row: RooflineRow) -> dict[str, Any]:
+    record = {name: getattr(row, name) for name in (*_TEXT, "calls", *_NUMBERS)}
+    record["flags"] = ", ".join(row.flags)
+    record["bytes"] = main_level(row.bytes)
+    record["bytes_per_s"] = main_level(row.bytes_per_s)
+    record["intensity"] = main_level(row.intensity)
+    return record
+
+
+def _step_record(row: StepRow, slowest: str | None) -> dict[str, Any]:
+    record = {name: getattr(row, name) for name in _STEPS if name not in ("mark", "step")}
+    record["step"] = step_number(row.name)
+    record["mark"] = "incomplete" if not row.complete else "not steady" if not row.steady else "slowest" if row.name == slowest else ""
+    return record

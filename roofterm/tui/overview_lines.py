@@ -1,0 +1,168 @@
+"""The lines of the Overview, from results to pieces: whether the profile is whole, on what it ran, and where a step goes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from roofterm.analysis.digest import StepDigest, steps_counted
+from roofterm.report.breakdown import mean_breakdown
+from roofterm.results import Coverage, DeviceInfo, Finding, StepRow, Summary
+from roofterm.text.safe import safe_text
+from roofterm.text.units import UNKNOWN, count, duration_us, pct, si
+from roofterm.tui.stacked import legend, sparkline, stacked
+from roofterm.tui.themes import Palette
+from roofterm.tui.widgets.glyphs import Look, shown
+from roofterm.tui.widgets.line_widget import Piece, pieces_width
+from roofterm.tui.widgets.lines import Line, Target
+from roofterm_parsers.profile import Source, Warning
+
+LABEL = 9
+FLAGS = (("record_shapes", "shapes"), ("with_stack", "stacks"), ("profile_memory", "memory"), ("with_flops", "flops"))
+WARNINGS = Target("warnings")
+"""leads to the list of warnings, which is no screen of its own"""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Results that the Overview shows."""
+
+    sources: Sequence[Source]
+    warnings: Sequence[Warning]
+    summary: Summary
+    devices: Sequence[DeviceInfo]
+    steps: Sequence[StepRow]
+    digest: StepDigest
+    coverage: Coverage | None
+    findings: Sequence[Finding]
+
+
+def short_step(name: str) -> str:
+    """A step's name without the profiler's prefix: #12."""
+    return safe_text(name.replace("ProfilerStep#", "#"), 18)
+
+
+class Writer:
+    """Writes lines of one width in one palette."""
+
+    def __init__(self, facts: Facts, palette: Palette, look: Look, width: int) -> None:
+        self.facts, self.p, self.look, self.width = facts, palette, look, width
+        self.dot = " | " if look.ascii else " · "
+
+    def profile_lines(self) -> list[Line]:
+        """Lines 1 to 8: health, device, step, busy, the breakdown with its legend, launches, communication."""
+        return [self.health(), self.device(), self.step(), self.busy(), *self.breakdown(), self.launches(), self.communication()]
+
+    def health(self) -> Line:
+        f, s = self.facts, self.facts.summary
+        mended = [w for w in f.warnings if "launch" not in w.code]
+        state: Piece = (f"{len(mended)} warnings" if len(mended) != 1 else "1 warning", self.p.warn) if mended else ("whole", self.p.good)
+        unlinked = f" ({count(s.unlinked_kernels)} without launch)" if s.unlinked_kernels else ""
+        parts = [f"{count(s.slices)} slices", f"{count(s.kernels)} kernels{unlinked}"]
+        if s.ranks and s.ranks > 1:
+            parts.append(f"{s.ranks} ranks")
+        flags = self._flags()
+        return self._line("health", [state, *self._after(parts), *([(self.dot + flags, self.p.muted)] if flags else [])], WARNINGS)
+
+    def device(self) -> Line:
+        if not self.facts.devices:
+            return self._line("device", [("none: only the host was recorded", self.p.muted)], Target("device"))
+        first = self.facts.devices[0]
+        name = safe_text(first.name or first.model or f"unknown {first.kind}").removeprefix("NVIDIA ").removeprefix("AMD ")
+        many = f"{len(self.facts.devices)}x " if len(self.facts.devices) > 1 else ""
+        parts = []
+        if first.peaks:
+            dtype = next((d for d in ("bf16", "fp16") if d in first.peaks), max(first.peaks, key=lambda d: first.peaks[d]))
+            parts.append(f"{dtype} {si(first.peaks[dtype], 'FLOP/s')}")
+        if first.bandwidths:
+            level = "hbm" if "hbm" in first.bandwidths else min(first.bandwidths, key=lambda d: first.bandwidths[d])
+            parts.append(f"{level.upper()} {si(first.bandwidths[level], 'B/s')}")
+        parts.append(f"{first.roofs_from} roofs" if first.roofs_from else "no roofs known for it")
+        return self._line("device", [(many + name, self.p.strong), *self._after(parts)], Target("device"))
+
+    def step(self) -> Line:
+        d = self.facts.digest
+        if d.p50_us is None:
+            span = duration_us(self.facts.summary.span_us)
+            return self._line(
+                "time", [(span, self.p.strong), (self.dot + "no steps are marked in this profile", self.p.muted)], Target("timeline")
+            )
+        pieces: list[Piece] = [(f"p50 {duration_us(d.p50_us)}", self.p.strong)]
+        pieces += self._after([f"p99 {duration_us(d.p99_us)}", f"slowest {short_step(d.slowest or '')} {duration_us(d.slowest_us)}"])
+        pieces.append((f"{self.dot}{d.counted} of {d.steps} {d.counted_as}  ", self.p.muted))
+        spark = sparkline([row.dur_us for row in self.facts.steps], self.width - LABEL - pieces_width(pieces) - 1, self.look)
+        return self._line("step", [*pieces, (spark, self.p.accent)], Target("steps"))
+
+    def busy(self) -> Line:
+        d, s = self.facts.digest, self.facts.summary
+        busy = d.busy_pct if d.busy_pct is not None else s.gpu_busy_pct
+        compute = d.compute_busy_pct if d.compute_busy_pct is not None else s.compute_busy_pct
+        parts = [f"compute {pct(compute)}", f"MFU {pct(d.mfu_pct if d.mfu_pct is not None else s.mfu_pct)}"]
+        coverage = self.facts.coverage
+        if coverage is not None and coverage.modelled_pct is not None:
+            parts.append(f"roofline covers {pct(coverage.modelled_pct)} of busy time")
+        return self._line("busy", [(pct(busy), self.p.strong), *self._after(parts)], Target("timeline"))
+
+    def breakdown(self) -> list[Line]:
+        counted, _ = steps_counted(self.facts.steps)
+        shares = mean_breakdown(counted)
+        if shares is None:
+            text = "no device work inside steps" if self.facts.steps else "no steps to break down"
+            return [self._line("", [(text, self.p.muted)], None), self._line("", [], None)]
+        cells = self.width - LABEL - 1
+        bar = Line([(" " * LABEL, self.p.muted), *stacked(shares, cells, self.p, self.look)], rests=False)
+        return [bar, self._line("", legend(shares, cells, self.p, self.look), Target("steps"))]
+
+    def launches(self) -> Line:
+        s, d = self.facts.summary, self.facts.digest
+        mean = s.kernel_us / s.kernels if s.kernels else None
+        first = f"{count(round(d.launches))} a step" if d.launches is not None else UNKNOWN
+        parts = [f"mean kernel {duration_us(mean)}", f"host waits in syncs {duration_us(s.sync_us)}"]
+        if s.cpu_top:
+            parts.append(f"busiest op {safe_text(s.cpu_top, 24)}")
+        return self._line("launches", [(first, self.p.strong), *self._after(parts)], Target("ops", by="op"))
+
+    def communication(self) -> Line:
+        s, d = self.facts.summary, self.facts.digest
+        if not s.comm_us:
+            return self._line("comm", [("none", self.p.muted)], None)
+        mean = f"{duration_us(d.comm_us)} a step" if d.comm_us is not None else f"{duration_us(s.comm_us)}"
+        shares = mean_breakdown(steps_counted(self.facts.steps)[0])
+        parts = []
+        if shares is not None and sum(shares.values()) > 0:
+            parts.append(f"exposed {duration_us(shares['exposed_comm'])} ({pct(100 * shares['exposed_comm'] / sum(shares.values()))})")
+        else:
+            parts.append(f"exposed {duration_us(s.exposed_comm_us)}")
+        if s.ranks in (None, 1):
+            parts.append("waits for peers included")
+        return self._line("comm", [(mean, self.p.strong), *self._after(parts)], Target("ops", by="kernel", filter="cat:communication"))
+
+    def findings(self, most: int = 3) -> list[Line]:
+        """Lines 9 to 11: what to fix first, by the time at stake."""
+        lines = []
+        for at, finding in enumerate(self.facts.findings[:most]):
+            style = {"high": self.p.bad, "medium": self.p.warn}.get(finding.severity, self.p.muted)
+            stake = f"{duration_us(finding.time_at_stake_us):>9} {pct(finding.share_of_step_pct):>6} "
+            target = Target(finding.where.get("view", "ops"), filter=finding.where.get("filter"))
+            lines.append(self._line("fix first" if at == 0 else "", [(stake, style), (safe_text(finding.title), self.p.text)], target))
+        return lines
+
+    def warnings(self) -> Line:
+        """Line 19."""
+        found = self.facts.warnings
+        if not found:
+            return self._line("warnings", [("none", self.p.muted)], WARNINGS)
+        more = f"{self.dot}and {len(found) - 1} more" if len(found) > 1 else ""
+        room = self.width - LABEL - len(more) - 2
+        return self._line("warnings", [(shown(found[0].message, room, self.look), self.p.warn), (more, self.p.muted)], WARNINGS)
+
+    def _line(self, label: str, pieces: Sequence[Piece], target: Target | None) -> Line:
+        return Line([(f"{label:<{LABEL}}", self.p.muted), *pieces], target, rests=target is not None)
+
+    def _after(self, parts: Sequence[str]) -> list[Piece]:
+        return [(self.dot + part, self.p.text) for part in parts]
+
+    def _flags(self) -> str:
+        metadata = self.facts.sources[0].metadata if self.facts.sources else {}
+        names = [title for flag, title in FLAGS if metadata.get(flag)]
+        return ", ".join(names)

@@ -1,0 +1,106 @@
+"""Device: what it is, how it was recognised, and every roof that figures are held against."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Container, Vertical
+
+from roofterm.results import DeviceInfo
+from roofterm.text.units import bytes_text, count
+from roofterm.tui import keymap
+from roofterm.tui.columns import TABLES
+from roofterm.tui.frames import roofs_frame
+from roofterm.tui.page import Page
+from roofterm.tui.rows import chosen_rows, is_sortable, natural_descending
+from roofterm.tui.state import Selection, Sort, ViewState, changed
+from roofterm.tui.widgets.detail import DetailPanel, Details, Fact
+from roofterm.tui.widgets.line_widget import LineWidget
+from roofterm.tui.widgets.table import VirtualTable
+
+
+class DevicePage(Page):
+    SCREEN = "device"
+    BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings(keymap.page_actions("device"))]
+
+    def compose(self) -> ComposeResult:
+        with Container(id="device-split"):
+            with Vertical(id="device-facts", classes="framed") as facts:
+                facts.border_title = "Device"
+                yield DetailPanel("device-details", definitions=False)
+            with Vertical(classes="framed") as roofs:
+                roofs.border_title = "Roofs"
+                yield VirtualTable("roofs-table", "no roof is known for this device: give --device, --peak and --bandwidth", least_name=12)
+
+    def key(self, state: ViewState) -> Hashable:
+        return state.sorts.get(self.SCREEN)
+
+    async def load(self, state: ViewState) -> None:
+        devices = self.opened.devices
+        self.query_one("#device-details", DetailPanel).show(device_details(devices))
+        if devices:
+            from roofterm.analysis.filters import Filter
+
+            sort = state.sorts.get(self.SCREEN)
+            rows = chosen_rows(
+                roofs_frame(devices[0]), Filter(), Sort("rank", sort.descending) if sort and sort.column == "value" else sort
+            )
+            self.table.show(rows.frame, TABLES["roofs"], rows.order, sort, self.table.cursor)
+
+    def focus_target(self) -> LineWidget:
+        return self.table
+
+    def status(self) -> tuple[str, str]:
+        many = len(self.opened.devices)
+        return (f"{count(many)} devices of one kind" if many > 1 else "one device" if many else "only the host was recorded"), ""
+
+    def selection(self) -> Selection | None:
+        row = self.table.row()
+        return None if row is None else Selection("roof", f"{row['name']} {row['value']}")
+
+    def details(self) -> Details | None:
+        return device_details(self.opened.devices)
+
+    def show_side(self) -> None:
+        """Its facts do not follow the cursor."""
+
+    @property
+    def table(self) -> VirtualTable:
+        return self.query_one("#roofs-table", VirtualTable)
+
+    def action_sort(self, by: int) -> None:
+        frame = self.table.frame
+        if frame is not None:
+            shown = [c.key for c in self.table.shown_columns() if is_sortable(frame, c.key)]
+            now = self.table.sort.column if self.table.sort else "name"
+            column = shown[(shown.index(now) + by) % len(shown)]
+            self._sort(Sort(column, column == "value" or natural_descending(frame, column)))
+
+    def action_reverse(self) -> None:
+        sort = self.table.sort or Sort("value")
+        self._sort(Sort(sort.column, not sort.descending))
+
+    def _sort(self, sort: Sort) -> None:
+        state = self.explorer.state
+        self.explorer.change(changed(state, sorts={**state.sorts, self.SCREEN: sort}), keep=False)
+
+
+def device_details(devices: list[DeviceInfo]) -> Details:
+    """Everything said about the devices; those of one model once."""
+    if not devices:
+        return Details("No device", [Fact("note", "this profile holds no work of an accelerator, so there is no roof to hold it against")])
+    first = devices[0]
+    facts = [
+        Fact("model", first.model or "unknown", "its entry in the table of hardware"),
+        Fact("recognised", first.matched_by or "--", "how the profile's device was found in the table"),
+        Fact("kind", first.kind),
+        Fact("devices", ", ".join(str(device.id) for device in devices), "numbers as in the file"),
+        Fact("units", count(first.units), "SMs, compute units or cores"),
+        Fact("memory", bytes_text(first.memory_bytes)),
+        Fact("roofs from", first.roofs_from or "--", "measured here, the vendor's figures, the trace, derived, or given by an option"),
+        *(Fact("note", note) for note in first.notes),
+    ]
+    return Details(first.name or first.model or "unknown device", facts)

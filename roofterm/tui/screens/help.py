@@ -1,0 +1,92 @@
+"""What every key does on the screen it was asked from, and what a filter can say. Text comes from the keymap."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.screen import ModalScreen
+
+from roofterm.tui import keymap
+from roofterm.tui.screens.details import SCROLLING
+from roofterm.tui.widgets.line_widget import Piece
+from roofterm.tui.widgets.lines import Line, LineList
+from roofterm.tui.widgets.sheet import SheetFooter
+
+KEYS_CELLS = 17
+
+FILTERS = (
+    ("nccl gemm", "both words in the name, any letter case"),
+    ("nccl|gemm", "one or the other"),
+    ("!memcpy", "without"),
+    ("/^aten::.*mm/", "regular expression"),
+    ("cat:gemm bound:mem", "category, limit; also op module stream device rank step dtype"),
+    ("time>1% dur>10us", "share or length; also self calls flops bytes intensity roof"),
+)
+
+
+class HelpScreen(ModalScreen[None], inherit_bindings=False):
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,enter,backspace,q,question_mark,f1", "dismiss", show=False),
+        Binding("ctrl+c", "app.exit", show=False, priority=True),
+        *SCROLLING,
+    ]
+
+    def __init__(self, screen: str, keys: Mapping[str, str]) -> None:
+        super().__init__(classes="sheet")
+        self._screen = screen
+        self._keys = keys
+
+    def compose(self) -> ComposeResult:
+        yield LineList("help")
+        yield SheetFooter()
+
+    def on_mount(self) -> None:
+        self._fill()
+        self._list.focus()
+
+    def on_resize(self) -> None:
+        self._fill()
+
+    def _fill(self) -> None:
+        own, everywhere = help_entries(self._screen, self._keys)
+        title = next(title for name, _, title in keymap.SCREENS if name == self._screen)
+        self._list.show([*self._section(title, own), *self._section("Everywhere", everywhere), *self._section("Filter", FILTERS)])
+
+    def _section(self, title: str, entries: tuple[tuple[str, str], ...]) -> list[Line]:
+        p = self._list.palette
+        lines = [Line([(title, p.accent)], rests=False)]
+        columns = 2 if self.app.size.width >= 120 else 1
+        width = (self.app.size.width - 2) // columns
+        half = -(-len(entries) // columns)
+        for at in range(half):
+            pieces: list[Piece] = []
+            for keys, text in entries[at::half]:
+                left = f" {keys:<{KEYS_CELLS}} "
+                pieces += [(left, p.key), (text[: width - len(left) - 1].ljust(width - len(left)), p.text)]
+            lines.append(Line(pieces))
+        return [*lines, Line(rests=False)]
+
+    @property
+    def _list(self) -> LineList:
+        return self.query_one(LineList)
+
+    def action_scroll_by(self, rows: int) -> None:
+        self._list.move(0, rows)
+
+    def action_page(self, pages: int) -> None:
+        self._list.page(pages)
+
+    def action_to_end(self, direction: int) -> None:
+        self._list.end(direction)
+
+
+def help_entries(screen: str, keys: Mapping[str, str]) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
+    """Keys and what they do: of this screen, and everywhere."""
+    actions = keymap.for_screen(screen)
+    own = tuple((" ".join(keymap.keys_of(a, keys)), a.text) for a in actions if a.screens)
+    screens = " ".join(key for _, key, _ in keymap.SCREENS)
+    others = [(" ".join(keymap.keys_of(a, keys)), a.text) for a in actions if not a.screens and a.id.split(".")[0] != "screen"]
+    return own, ((f"{screens} tab S-tab", "screens"), *others)

@@ -1,0 +1,123 @@
+"""The first frame: what is being opened, how far it is, how fast and how long it will still take."""
+
+from __future__ import annotations
+
+from threading import Event
+from time import monotonic
+from typing import TYPE_CHECKING, ClassVar, cast
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Container
+from textual.events import Resize
+from textual.screen import Screen
+from textual.strip import Strip
+
+from roofterm.text.units import bytes_text, duration_us
+from roofterm.tui.screens.too_small import TooSmall
+from roofterm.tui.widgets.footer import Footer
+from roofterm.tui.widgets.header import Header, Tabs
+from roofterm.tui.widgets.line_widget import LineWidget, Piece
+from roofterm.tui.widgets.status import Status
+
+if TYPE_CHECKING:
+    from roofterm.tui.app import RooftermApp
+    from roofterm_parsers.opening import Progress
+
+POLL_SECONDS = 0.2
+
+
+class LoadingScreen(Screen[None], inherit_bindings=False):
+    """Polls what the loading thread has last said, so that its pace does not become the screen's."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,ctrl+c", "cancel", show=False),
+        Binding("ctrl+z", "app.suspend_process", show=False),
+    ]
+
+    def __init__(self, title: str) -> None:
+        super().__init__(id="loading")
+        self._file = title
+        self.stopping = Event()
+        self._latest: Progress | None = None
+
+    def compose(self) -> ComposeResult:
+        yield Header(self._file)
+        yield Tabs()
+        with Container(id="body"):
+            yield ProgressView(self._file)
+        yield Status()
+        yield Footer({})
+        yield TooSmall()
+
+    def on_mount(self) -> None:
+        self.set_interval(POLL_SECONDS, self._poll)
+
+    def on_resize(self, event: Resize) -> None:
+        cast("RooftermApp", self.app).fit_screen(self, event.size)
+
+    def report(self, progress: Progress) -> None:
+        """Called by the loading thread."""
+        self._latest = progress
+
+    def action_cancel(self) -> None:
+        self.stopping.set()
+        self.query_one(ProgressView).stopping()
+
+    def _poll(self) -> None:
+        if self._latest is not None:
+            self.query_one(ProgressView).show(self._latest)
+
+
+class ProgressView(LineWidget):
+    def __init__(self, title: str) -> None:
+        super().__init__(id="progress")
+        self._title = title
+        self._progress: Progress | None = None
+        self._started = monotonic()
+        self._elapsed = 0.0
+        self._stopping = False
+
+    def show(self, progress: Progress) -> None:
+        self._progress = progress
+        self._elapsed = monotonic() - self._started
+        self.refresh()
+
+    def stopping(self) -> None:
+        self._stopping = True
+        self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        lines = self._lines(min(self.size.width - 6, 64))
+        at = y - max((self.size.height - len(lines)) // 3, 1)
+        return self.strip([("   ", self.palette.text), *lines[at]]) if 0 <= at < len(lines) else self.blank()
+
+    def _lines(self, width: int) -> list[list[Piece]]:
+        p = self.palette
+        opening: list[Piece] = [("opening ", p.muted), (self._title, p.strong)]
+        if self._stopping:
+            return [opening, [], [("stopping ...", p.warn)]]
+        if self._progress is None:
+            return [opening, [], [("starting ...", p.muted)]]
+        share, text = progress_text(self._progress, self._elapsed)
+        lines: list[list[Piece]] = [opening, []]
+        if share is not None:
+            done = round(share * width)
+            full, rest = ("#", ".") if self.look.ascii else ("█", "░")
+            lines.append([(full * done, p.accent), (rest * (width - done), p.rule), (f" {100 * share:3.0f}%", p.text)])
+        return [*lines, [(text, p.text)], [], [("esc", p.key), (" stops", p.muted)]]
+
+
+def progress_text(progress: Progress, elapsed_s: float) -> tuple[float | None, str]:
+    """Share done (None: unknown) and a line: bytes of bytes, rate, time left, phase, files."""
+    done, total = progress.bytes_done, progress.bytes_total
+    parts = [f"{bytes_text(done)} of {bytes_text(total)}" if total else bytes_text(done)]
+    rate = done / elapsed_s if elapsed_s > 0 else 0
+    if rate:
+        parts.append(f"{bytes_text(rate)}/s")
+        if total and done < total:
+            parts.append(f"{duration_us((total - done) / rate * 1e6)} left")
+    parts.append(progress.phase)
+    if progress.files_total > 1:
+        parts.append(f"file {min(progress.files_done + 1, progress.files_total)} of {progress.files_total}")
+    return (min(done / total, 1.0) if total else None), "  ".join(parts)

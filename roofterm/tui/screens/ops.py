@@ -1,0 +1,119 @@
+"""Ops: kernels, host ops and categories as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import ClassVar
+
+import polars as pl
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Horizontal, Vertical
+
+from roofterm.analysis.filters import parse
+from roofterm.text.units import count
+from roofterm.tui import keymap
+from roofterm.tui.columns import NOUNS, TABLES, row_details
+from roofterm.tui.page import Page
+from roofterm.tui.rows import Rows, chosen_rows, is_sortable, natural_descending, place_of
+from roofterm.tui.state import Selection, Sort, ViewState, changed
+from roofterm.tui.widgets.detail import DetailPanel, Details
+from roofterm.tui.widgets.line_widget import LineWidget
+from roofterm.tui.widgets.table import VirtualTable
+
+ORDER = ("kernel", "op", "category")
+FIRST_SORT = {"kernel": Sort("total_us"), "op": Sort("self_us"), "category": Sort("total_us")}
+
+
+class OpsPage(Page):
+    SCREEN = "ops"
+    BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings(keymap.page_actions("ops"))]
+
+    def compose(self) -> ComposeResult:
+        with Horizontal():
+            yield VirtualTable("ops-table", "nothing passes the filter; esc shows all")
+            with Vertical(classes="side"):
+                yield DetailPanel("ops-details", definitions=False)
+
+    def on_mount(self) -> None:
+        self._by = "kernel"
+        self._rows: Rows | None = None
+        self._part = ""
+
+    def key(self, state: ViewState) -> Hashable:
+        return (state.by, state.filter, state.step, state.window_ps, state.infeed, state.sorts.get(state.by))
+
+    async def load(self, state: ViewState) -> None:
+        sort = state.sorts.get(state.by, FIRST_SORT[state.by])
+        rows, self._part = await self.explorer.app_.desk.ask(lambda: self._ask(state, sort))
+        self._rows, self._by = rows, state.by
+        keep = place_of(rows, "name", state.selection.name if state.selection else None)
+        self.table.show(rows.frame, TABLES[state.by], rows.order, sort, keep or 0)
+
+    def settle(self, state: ViewState) -> None:
+        if self._rows is None:
+            return
+        place = place_of(self._rows, "name", state.selection.name) if state.selection and state.selection.kind == self._by else None
+        self.table.go(state.places.get(self.SCREEN, self.table.cursor) if place is None else place)
+
+    def focus_target(self) -> LineWidget:
+        return self.table
+
+    def status(self) -> tuple[str, str]:
+        if self._rows is None:
+            return "", ""
+        shown, whole = len(self._rows.order), self._rows.frame.height
+        sort = self.table.sort
+        label = next((c.label for c in self.table.columns if sort and c.key == sort.column), "")
+        parts = [
+            f"{count(shown)} of {count(whole)} {NOUNS[self._by]}" if shown != whole else f"{count(whole)} {NOUNS[self._by]}",
+            self._part,
+        ]
+        if sort:
+            parts.append(f"by {label} {'down' if sort.descending else 'up'}")
+        if self._rows.not_asked:
+            parts.insert(0, f"not asked here: {self._rows.not_asked}")
+        return " · ".join(parts), f"{count(self.table.cursor + 1)}/{count(shown)}" if shown else ""
+
+    def selection(self) -> Selection | None:
+        row = self.table.row()
+        return None if row is None else Selection(self._by, str(row["name"]))
+
+    def details(self) -> Details | None:
+        row = self.table.row()
+        return None if row is None else row_details(self._by, row)
+
+    def place(self) -> int:
+        return self.table.cursor
+
+    @property
+    def table(self) -> VirtualTable:
+        return self.query_one("#ops-table", VirtualTable)
+
+    def _ask(self, state: ViewState, sort: Sort) -> tuple[Rows, str]:
+        study = self.opened.study
+        scope = self.scope(state, "all")
+        return chosen_rows(study.table(state.by, scope), parse(state.filter), sort), study.selection(scope).text
+
+    def action_view(self, by: int) -> None:
+        at = (ORDER.index(self._by) + by) % len(ORDER)
+        self.explorer.change(changed(self.explorer.state, by=ORDER[at]))
+
+    def action_sort(self, by: int) -> None:
+        """By the next column that is shown, in its natural direction."""
+        frame: pl.DataFrame | None = self.table.frame
+        if frame is None or self.table.sort is None:
+            return
+        shown = [c.key for c in self.table.shown_columns() if is_sortable(frame, c.key)]
+        now = self.table.sort.column
+        column = shown[(shown.index(now) + by) % len(shown)] if now in shown else shown[0]
+        self._sort(Sort(column, natural_descending(frame, column)))
+
+    def action_reverse(self) -> None:
+        if self.table.sort is not None:
+            self._sort(Sort(self.table.sort.column, not self.table.sort.descending))
+
+    def _sort(self, sort: Sort) -> None:
+        state = self.explorer.state
+        self.explorer.select(self.selection())
+        self.explorer.change(changed(self.explorer.state, sorts={**state.sorts, self._by: sort}), keep=False)

@@ -1,0 +1,180 @@
+"""Roofline: the program, its steps or its ops among the roofs, with the table of the same points."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Horizontal, Vertical
+
+from roofterm.analysis.filters import Filter, parse
+from roofterm.results import Coverage, Roofline
+from roofterm.text.units import count, pct
+from roofterm.tui import keymap
+from roofterm.tui.columns import TABLES, row_details
+from roofterm.tui.frames import roofline_frame
+from roofterm.tui.messages import RowHighlighted
+from roofterm.tui.page import Page
+from roofterm.tui.rows import Rows, chosen_rows, place_of
+from roofterm.tui.state import Selection, Sort, ViewState, changed
+from roofterm.tui.widgets.detail import DetailPanel, Details
+from roofterm.tui.widgets.glyphs import CategoryKey
+from roofterm.tui.widgets.line_widget import LineWidget
+from roofterm.tui.widgets.roofline_view import PointHighlighted, PointSelected, RooflineView
+from roofterm.tui.widgets.table import VirtualTable
+
+
+class Answer(NamedTuple):
+    roofline: Roofline
+    rows: Rows
+    part: str
+
+
+class RooflinePage(Page):
+    SCREEN = "roofline"
+    BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings(keymap.page_actions("roofline"))]
+
+    def compose(self) -> ComposeResult:
+        with Horizontal():
+            with Vertical(id="roofline-main"):
+                with Vertical(id="plot-panel", classes="framed"):
+                    yield RooflineView(self._key(), id="plot")
+                with Vertical(id="points-panel", classes="framed") as points:
+                    points.border_title = "Points"
+                    yield VirtualTable("points-table", "no point passes the filter; esc shows all")
+            with Vertical(classes="side") as side:
+                side.border_title = "Point"
+                yield DetailPanel("point-details", definitions=False)
+
+    def on_mount(self) -> None:
+        self._answer: Answer | None = None
+        self._drawn: Hashable = None
+
+    def key(self, state: ViewState) -> Hashable:
+        return (state.level, state.filter, state.step, state.window_ps, state.infeed)
+
+    async def load(self, state: ViewState) -> None:
+        answer = await self.explorer.app_.desk.ask(lambda: self._ask(state))
+        self._answer = answer
+        rows = answer.roofline.ops if state.level == "op" else [*answer.roofline.program, *answer.roofline.steps]
+        drawn = (state.level, state.step, state.window_ps, state.infeed)
+        if drawn != self._drawn:
+            self.plot.show(rows, answer.roofline.roofs, coverage_text(answer.roofline.coverage), keep_window=False)
+            self._drawn = drawn
+        everything = len(answer.rows.order) == answer.rows.frame.height
+        self.plot.limit(None if everything else np.isin(np.arange(answer.rows.frame.height), answer.rows.order))
+        self.table.show(answer.rows.frame, TABLES["roofline"], answer.rows.order, Sort("time_us"))
+
+    def settle(self, state: ViewState) -> None:
+        chosen = state.selection
+        if self._answer is None or chosen is None or state.level != "op":
+            return
+        for column in ("name", "op", "category"):
+            place = place_of(self._answer.rows, column, chosen.name)
+            if place is not None:
+                self.table.go(place)
+                self.plot.highlight(int(self._answer.rows.order[place]))
+                return
+
+    def focus_target(self) -> LineWidget:
+        return self.table if self.has_class("-table") else self.plot
+
+    def status(self) -> tuple[str, str]:
+        if self._answer is None:
+            return "reading the figures ...", ""
+        shown, whole = len(self._answer.rows.order), self._answer.rows.frame.height
+        noun = "ops" if self.explorer.state.level == "op" else "rows of the program"
+        parts = [f"{count(shown)} of {count(whole)} {noun}" if shown != whole else f"{count(whole)} {noun}", self._answer.part]
+        if self._answer.rows.not_asked:
+            parts.insert(0, f"not asked here: {self._answer.rows.not_asked}")
+        return " · ".join(parts), f"{count(self.table.cursor + 1)}/{count(shown)}" if shown else ""
+
+    def selection(self) -> Selection | None:
+        row = self.table.row()
+        return None if row is None else Selection("kernel", str(row["name"]))
+
+    def details(self) -> Details | None:
+        row = self.table.row()
+        return None if row is None else row_details("roofline", row)
+
+    def place(self) -> int:
+        return self.table.cursor
+
+    def restyle(self) -> None:
+        self.plot.key = self._key()
+        self._drawn = None
+        self._shown = object()
+        self.show(self.explorer.state)
+
+    @property
+    def plot(self) -> RooflineView:
+        return self.query_one("#plot", RooflineView)
+
+    @property
+    def table(self) -> VirtualTable:
+        return self.query_one("#points-table", VirtualTable)
+
+    @on(PointHighlighted)
+    def _point(self, event: PointHighlighted) -> None:
+        if self._answer is not None and not self.has_class("-table"):
+            places = np.flatnonzero(self._answer.rows.order == event.row)
+            if places.size:
+                self.table.go(int(places[0]))
+        self.explorer.tell()
+
+    @on(PointSelected)
+    def _chosen(self) -> None:
+        self.explorer.show_details()
+
+    @on(RowHighlighted)
+    def _row(self, event: RowHighlighted) -> None:
+        if self.table.has_focus:
+            self.plot.highlight(event.row)
+
+    def action_next(self, direction: int) -> None:
+        self.plot.next(direction)
+
+    def action_zoom(self, direction: int) -> None:
+        self.plot.zoom(direction)
+
+    def action_pan(self, right: int, up: int) -> None:
+        self.plot.pan(right, up)
+
+    def action_roofs(self) -> None:
+        self.plot.toggle_roofs()
+
+    def action_table(self) -> None:
+        self.toggle_class("-table")
+        self.focus_target().focus(scroll_visible=False)
+
+    def action_level(self) -> None:
+        state = self.explorer.state
+        self.explorer.change(changed(state, level="program" if state.level == "op" else "op"))
+
+    def action_infeed(self) -> None:
+        state = self.explorer.state
+        self.explorer.change(changed(state, infeed=not state.infeed))
+        self.explorer.notice("with infeed and outfeed" if not state.infeed else "without infeed and outfeed")
+
+    def _ask(self, state: ViewState) -> Answer:
+        study, scope = self.opened.study, self.scope(state, "steady")
+        found = study.roofline(scope, self.opened.options.top)
+        rows = found.ops if state.level == "op" else [*found.program, *found.steps]
+        frame = roofline_frame(rows)
+        wanted = parse(state.filter) if state.level == "op" else Filter()  # a program's rows have no name to look for
+        return Answer(found, chosen_rows(frame, wanted, Sort("time_us")), study.selection(scope).text)
+
+    def _key(self) -> CategoryKey:
+        return self.explorer.app_.category_key or CategoryKey((), (), ())
+
+
+def coverage_text(coverage: Coverage) -> str:
+    """How much of the device's busy time the points stand for."""
+    if coverage.modelled_pct is None:
+        return "no device time to cover"
+    known, bytes_only, unknown = (pct(share) for share in (coverage.modelled_pct, coverage.bytes_only_pct, coverage.unknown_pct))
+    return f"FLOPs known for {known} of busy time, only bytes {bytes_only}, neither {unknown}"

@@ -1,0 +1,120 @@
+"""Everything a profile holds about one slice, for people."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from roofterm.analysis.categories import TITLES
+from roofterm.text.units import bytes_text, count, duration_us, pct
+from roofterm.tui.widgets.detail import Details, Fact
+
+if TYPE_CHECKING:
+    from roofterm.analysis.study import Study
+
+US_PER_PS = 1e-6
+
+
+def slice_details(study: Study, slice_id: int) -> Details:
+    """Its length, where it ran, what launched it, and what its side tables say."""
+    profile = study.profile
+    row = profile.slices.row(slice_id, named=True)
+    track = profile.tracks.row(row["track"], named=True)
+    facts = [
+        Fact("category", TITLES[int(study.category[slice_id])]),
+        Fact("length", duration_us(row["dur_ps"] * US_PER_PS)),
+        Fact("self", duration_us(int(study.self_ps[slice_id]) * US_PER_PS), "its length less what lies in it on its own track"),
+        Fact("start", duration_us(row["start_ps"] * US_PER_PS), "from the profile's zero"),
+        Fact("track", _track(track)),
+        *_links(study, slice_id),
+        *_kernel(profile.kernels, slice_id),
+        *_copy(profile.copies, slice_id),
+        *_op(study, slice_id),
+        *_collective(profile.collectives, slice_id),
+    ]
+    return Details(_name(study, slice_id), facts)
+
+
+def _name(study: Study, slice_id: int) -> str:
+    profile = study.profile
+    return str(profile.names["text"][int(profile.slices["name"][slice_id])])
+
+
+def _track(track: dict[str, Any]) -> str:
+    if track["stream"] is not None:
+        return f"device {track['device']}, stream {track['stream']}"
+    return " / ".join(text for text in (track["process_name"], track["thread_name"] or f"thread {track['thread']}") if text)
+
+
+def _row(frame: pl.DataFrame, slice_id: int) -> dict[str, Any] | None:
+    """The slice's row of a side table, which is ordered by slice."""
+    if frame.height == 0:
+        return None
+    at = int(frame["slice"].search_sorted(slice_id))
+    return frame.row(at, named=True) if at < frame.height and frame["slice"][at] == slice_id else None
+
+
+def _links(study: Study, slice_id: int) -> list[Fact]:
+    links = study.profile.links
+    if links.height == 0:
+        return []
+    at = int(links["work"].search_sorted(slice_id))
+    if at >= links.height or links["work"][at] != slice_id:
+        return []
+    launch, op = links["launch"][at], links["op"][at]
+    profile = study.profile
+    facts = [Fact("launched by", _name(study, op), "the innermost op around the launch")] if op is not None else []
+    if launch is not None:
+        ends = int(profile.slices["start_ps"][launch]) + int(profile.slices["dur_ps"][launch])
+        delay = (int(profile.slices["start_ps"][slice_id]) - ends) * US_PER_PS
+        facts.append(Fact("launch", f"{_name(study, launch)}, {duration_us(delay)} before", "from the end of the call until it began"))
+    else:
+        facts.append(Fact("launch", "not in the file", "launched before recording began, or the file holds no runtime calls"))
+    return facts
+
+
+def _kernel(kernels: pl.DataFrame, slice_id: int) -> list[Fact]:
+    row = _row(kernels, slice_id)
+    if row is None:
+        return []
+    facts = []
+    if row["grid_x"] is not None:
+        facts.append(Fact("grid", f"{row['grid_x']} x {row['grid_y']} x {row['grid_z']}", "blocks"))
+    if row["block_x"] is not None:
+        facts.append(Fact("block", f"{row['block_x']} x {row['block_y']} x {row['block_z']}", "threads of a block"))
+    known = (("registers", count), ("shared_bytes", bytes_text), ("occupancy_pct", pct), ("graph", str), ("correlation", str))
+    return [
+        *facts,
+        *(Fact(name.removesuffix("_pct").replace("_bytes", " memory"), show(row[name])) for name, show in known if row[name] is not None),
+    ]
+
+
+def _copy(copies: pl.DataFrame, slice_id: int) -> list[Fact]:
+    row = _row(copies, slice_id)
+    return [] if row is None or row["bytes"] is None else [Fact("bytes", bytes_text(row["bytes"]))]
+
+
+def _op(study: Study, slice_id: int) -> list[Fact]:
+    row = _row(study.profile.ops, slice_id)
+    if row is None:
+        return []
+    facts = []
+    if row["signature"] is not None:
+        signature = study.profile.signatures.row(row["signature"], named=True)
+        facts = [
+            Fact(name, signature[key])
+            for name, key in (("shapes", "dims"), ("types", "types"), ("strides", "strides"), ("values", "concrete"))
+            if signature[key]
+        ]
+    if row["sequence"] is not None:
+        facts.append(Fact("sequence", str(row["sequence"]), "autograd's number: forward and backward share it"))
+    return facts
+
+
+def _collective(collectives: pl.DataFrame, slice_id: int) -> list[Fact]:
+    row = _row(collectives, slice_id)
+    if row is None:
+        return []
+    known = ("collective", "group", "group_description", "group_size", "dtype", "in_elements", "out_elements")
+    return [Fact(name.replace("_", " "), str(row[name])) for name in known if row[name] is not None]

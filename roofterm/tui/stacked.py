@@ -1,0 +1,92 @@
+"""One bar of several parts, each with its own colour and its own character, so that colour is never the only carrier."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.style import Style
+
+from roofterm.report.breakdown import PARTS, cell_shares, part_of
+from roofterm.results import StepRow
+from roofterm.text.units import pct
+from roofterm.tui.themes import Palette
+from roofterm.tui.widgets.glyphs import Look
+from roofterm.tui.widgets.line_widget import Piece, pieces_width
+
+_UNICODE = {"compute": "█", "exposed_comm": "▓", "exposed_copy": "▒", "host_wait": "░", "kernel_gap": "·", "idle_other": " "}
+_TITLES = {
+    "compute": ("compute", "compute"),
+    "exposed_comm": ("exposed communication", "comm"),
+    "exposed_copy": ("exposed copies", "copy"),
+    "host_wait": ("idle: host wait", "host wait"),
+    "kernel_gap": ("idle: kernel gaps", "gaps"),
+    "idle_other": ("idle: unexplained", "other"),
+}
+"""Names of the parts where there is room, and where there is little."""
+
+
+def part_glyph(key: str, look: Look) -> str:
+    return next(glyph for name, _, glyph in PARTS if name == key) if look.ascii else _UNICODE[key]
+
+
+def part_style(key: str, palette: Palette) -> Style:
+    roles = {
+        "compute": palette.accent,
+        "exposed_comm": palette.bad,
+        "exposed_copy": palette.good,
+        "host_wait": palette.warn,
+        "kernel_gap": palette.warn,
+        "idle_other": palette.muted,
+    }
+    return roles[key]
+
+
+def stacked(shares: dict[str, float], cells: int, palette: Palette, look: Look) -> list[Piece]:
+    """A step's breakdown (us by part) as one bar of exactly `cells` cells."""
+    widths = cell_shares([shares[key] for key, _, _ in PARTS], cells)
+    pieces = [(part_glyph(key, look) * width, part_style(key, palette)) for (key, _, _), width in zip(PARTS, widths, strict=True) if width]
+    used = sum(widths)
+    return [*pieces, (" " * (cells - used), palette.text)] if used < cells else pieces
+
+
+def stacked_step(row: StepRow, cells: int, longest_us: float, palette: Palette, look: Look) -> list[Piece]:
+    """A step's bar, as long as the step is against the longest one; a plain bar where no device worked."""
+    mine = max(round(cells * row.dur_us / longest_us), 1) if longest_us > 0 else 0
+    if row.compute_us is None:
+        return [(("#" if look.ascii else "█") * mine, palette.muted), (" " * (cells - mine), palette.text)]
+    shares = {key: part_of(row, key) for key, _, _ in PARTS}
+    return [*stacked(shares, mine, palette, look), (" " * (cells - mine), palette.text)]
+
+
+def legend(shares: dict[str, float], cells: int, palette: Palette, look: Look) -> list[Piece]:
+    """Every part that is not nothing, with its character, name and share, in `cells` cells if it can be done with short names."""
+    for gap, short in ((3, 0), (2, 1), (1, 1)):
+        entries = _entries(shares, palette, look, short)
+        pieces = [piece for at, entry in enumerate(entries) for piece in ([(" " * gap, palette.text), *entry] if at else entry)]
+        if pieces_width(pieces) <= cells:
+            break
+    return pieces
+
+
+def _entries(shares: dict[str, float], palette: Palette, look: Look, short: int) -> list[list[Piece]]:
+    total = sum(shares.values()) or 1.0
+    entries: list[list[Piece]] = []
+    for key, _, _ in PARTS:
+        if shares[key] <= 0:
+            continue
+        glyph = part_glyph(key, look).replace(" ", "_" if look.ascii else "␣")
+        title = _TITLES[key][short]
+        entries.append(
+            [(glyph + " ", part_style(key, palette)), (title, palette.muted), (f" {pct(100 * shares[key] / total)}", palette.text)]
+        )
+    return entries
+
+
+def sparkline(values: Sequence[float], cells: int, look: Look) -> str:
+    """The last `cells` values from 0 to their largest as one character each."""
+    levels = "_.-=+*#" if look.ascii else "▁▂▃▄▅▆▇█"
+    taken = list(values)[-cells:] if cells > 0 else []
+    top = max(taken, default=0.0)
+    if top <= 0:
+        return ""
+    return "".join(levels[min(int(value / top * len(levels)), len(levels) - 1)] for value in taken)

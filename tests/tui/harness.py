@@ -1,0 +1,88 @@
+"""Runs the explorer without a terminal over the made-up study, and reads its screen as text."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from textual.pilot import Pilot
+
+from roofterm.tui.app import RooftermApp
+from roofterm.tui.capabilities import Capabilities
+from roofterm.tui.explorer import Explorer
+from roofterm.tui.opened import prepare
+from roofterm.tui.options import Options
+from tests.tui.fake_study import FakeStudy
+
+SIZES = ((60, 16), (80, 24), (120, 40), (200, 60))
+TITLE = "llama_step.trace.json.gz"
+PLAIN = Capabilities(colour="256")
+COLOURLESS = Capabilities(colour="none")
+ASCII = Capabilities(colour="none", glyphs="ascii")
+
+
+def make_app(capabilities: Capabilities = PLAIN, options: Options | None = None, study: FakeStudy | None = None) -> RooftermApp:
+    asked = options or Options()
+    opened = prepare(study or FakeStudy(), asked, TITLE)  # type: ignore[arg-type]
+    return RooftermApp([TITLE], asked, capabilities, opened)
+
+
+@asynccontextmanager
+async def explorer(
+    size: tuple[int, int] = (80, 24),
+    keys: str = "",
+    capabilities: Capabilities = PLAIN,
+    options: Options | None = None,
+    study: FakeStudy | None = None,
+) -> AsyncIterator[Pilot[None]]:
+    """The explorer at rest, after these keys (apart by blanks)."""
+    app = make_app(capabilities, options, study)
+    async with app.run_test(size=size) as pilot:
+        await settled(pilot)
+        await press(pilot, keys)
+        yield pilot
+    assert app.fault is None
+
+
+async def press(pilot: Pilot[None], keys: str) -> None:
+    for key in keys.split():
+        await pilot.press(key)
+        await settled(pilot)
+
+
+async def type_text(pilot: Pilot[None], text: str) -> None:
+    for char in text:
+        await pilot.press("space" if char == " " else char)
+    await settled(pilot)
+
+
+async def settled(pilot: Pilot[None]) -> None:
+    """Until every worker has answered and every message has been taken."""
+    for _ in range(3):
+        await pilot.app.workers.wait_for_complete()
+        await pilot.pause()
+
+
+def screen_lines(pilot: Pilot[None]) -> list[str]:
+    """The screen as it is, line by line."""
+    strips = pilot.app.screen._compositor.render_strips()
+    return ["".join(segment.text for segment in strip) for strip in strips]
+
+
+def screen_text(pilot: Pilot[None]) -> str:
+    return "\n".join(line.rstrip() for line in screen_lines(pilot))
+
+
+def state(pilot: Pilot[None]):
+    return the_explorer(pilot).state
+
+
+def the_explorer(pilot: Pilot[None]) -> Explorer:
+    found = next(screen for screen in pilot.app.screen_stack if isinstance(screen, Explorer))
+    assert isinstance(found, Explorer)
+    return found
+
+
+def status_line(pilot: Pilot[None]) -> str:
+    """The line above the footer."""
+    return screen_lines(pilot)[-2]

@@ -1,0 +1,172 @@
+"""Every screen at every size, in colour, without colour and in ASCII: it is whole, straight and says what it should."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from roofterm.text.safe import cell_width
+from roofterm.tui.keymap import SCREENS
+from tests.tui.harness import ASCII, COLOURLESS, PLAIN, SIZES, explorer, press, screen_lines, screen_text
+
+NAMES = [name for name, _, _ in SCREENS]
+KEYS = {name: key for name, key, _ in SCREENS}
+LOOKS = {"colour": PLAIN, "no colour": COLOURLESS, "ascii": ASCII}
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+MUST_SHOW = {
+    "overview": ("health", "whole", "device", "H100", "step", "p50", "busy"),
+    "roofline": ("FLOPs known for", "1k"),
+    "ops": ("kernel", "total", "nvjet", "% roof"),
+    "timeline": ("busy %", "ProfilerStep#0"),
+    "steps": ("ProfilerStep#5", "slowest", "incomplete"),
+    "device": ("bf16", "989.4 TFLOP/s", "H100"),
+}
+
+
+@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize("size", SIZES, ids=lambda s: f"{s[0]}x{s[1]}")
+@pytest.mark.parametrize("name", NAMES)
+async def test_screen_is_whole(name, size, look):
+    async with explorer(size, KEYS[name] if name != "overview" else "", LOOKS[look]) as pilot:
+        lines = screen_lines(pilot)
+        assert len(lines) == size[1]
+        assert {cell_width(line) for line in lines} == {size[0]}
+        text = "\n".join(lines)
+        assert not CONTROL.search(text.replace("\n", ""))
+        missing = [word for word in MUST_SHOW[name] if word not in text]
+        assert missing == []
+        if look == "ascii":
+            assert sorted({char for char in text if not char.isascii()} - set("中文宽字")) == []
+
+
+async def test_overview_at_80x24_has_its_lines_in_order():
+    async with explorer((80, 24)) as pilot:
+        body = screen_lines(pilot)[2:22]
+        labels = [line[1:10].strip() for line in body[:11]]
+        assert labels == ["health", "device", "step", "busy", "", "", "launches", "comm", "fix first", "", ""]
+        assert body[4].strip().startswith("█")
+        assert "compute" in body[5]
+        assert body[11].split()[0] == "kernel"
+        assert [line.split()[0][:8] for line in body[12:15]] == ["nvjet_ts", "flash_fw", "ncclDevK"]
+        assert body[19].split()[0] == "warnings"
+
+
+async def test_overview_shows_the_steady_steps_figures():
+    """Steady steps 1 to 6 of the study last 1002, 1004, 1006, 1008, 1240 and 1012 us."""
+    async with explorer((200, 60)) as pilot:
+        text = screen_text(pilot)
+        assert "p50 1.007 ms" in text  # the mean of 1006 and 1008
+        assert "slowest #5 1.240 ms" in text
+        assert "6 of 8 steady" in text
+
+
+async def test_enter_on_a_line_opens_its_evidence_and_backspace_returns():
+    async with explorer((80, 24), "j enter") as pilot:
+        assert "[9 Device]" in screen_text(pilot)
+        await press(pilot, "backspace")
+        assert "[1 Overview]" in screen_text(pilot)
+        assert screen_lines(pilot)[3].startswith(">device")
+
+
+async def test_finding_leads_to_its_filtered_table():
+    async with explorer((80, 24), "j j j j j j j enter") as pilot:
+        text = screen_text(pilot)
+        assert "[3 Ops]" in text
+        assert "cat:communication" in text
+        assert "1 of 13 kernels" in text
+
+
+async def test_cursor_goes_on_from_the_lines_into_the_table_and_back():
+    async with explorer((80, 24), "G j j") as pilot:
+        assert screen_lines(pilot)[15].startswith(">flash_fwd_kernel")
+        await press(pilot, "k k")
+        assert not any(line.startswith(">flash") for line in screen_lines(pilot))
+        assert screen_lines(pilot)[12].startswith(">")
+
+
+async def test_health_line_opens_the_warnings():
+    async with explorer((80, 24), "enter") as pilot:
+        text = screen_text(pilot)
+        assert "Health of this profile" in text
+        assert "3 kernels have no launch" in text
+        await press(pilot, "escape")
+        assert "[1 Overview]" in screen_text(pilot)
+
+
+async def test_selected_kernel_travels_to_roofline_and_timeline():
+    async with explorer((120, 40), "3 j") as pilot:
+        await press(pilot, "2")
+        assert "[a] " in screen_text(pilot)
+        await press(pilot, "4")
+        assert any("Flash_fwd_kernel_traits" in line for line in screen_lines(pilot)[-18:])
+
+
+async def test_roofline_points_are_walked_by_time():
+    """Times of the study's points: 2304 us for the first GEMM, 1328 us for attention, 624 us for the fused kernel."""
+    async with explorer((120, 40), "2") as pilot:
+        assert "[g] nvjet" in screen_text(pilot)
+        await press(pilot, "n")
+        assert "[a] " in screen_text(pilot)
+        await press(pilot, "N")
+        assert "[g] nvjet" in screen_text(pilot)
+
+
+async def test_roofline_shows_program_rows_and_the_table():
+    async with explorer((80, 24), "2 p") as pilot:
+        assert "rows of the program" in screen_text(pilot)
+        await press(pilot, "p t")
+        text = screen_text(pilot)
+        assert "FLOP/B" in text
+        assert text.count("nvjet") == 2
+
+
+async def test_step_limits_every_screen_until_escape():
+    async with explorer((80, 24), "5 j j enter") as pilot:
+        await press(pilot, "3")
+        assert "step 2" in screen_text(pilot)
+        await press(pilot, "escape")
+        assert "whole file" in screen_text(pilot)
+
+
+async def test_steps_screen_is_absent_without_steps():
+    from tests.tui.fake_study import FakeStudy
+
+    async with explorer((80, 24), "5", study=FakeStudy(steps=0)) as pilot:
+        text = screen_text(pilot)
+        assert "5 Steps" not in text
+        assert "the profile marks no steps" in text
+        assert "no steps are marked in this profile" in text
+
+
+async def test_window_marked_in_the_timeline_limits_the_others():
+    async with explorer((80, 24), "4 + + < right right right >") as pilot:
+        await press(pilot, "3")
+        assert re.search(r"window \d", screen_text(pilot))
+
+
+async def test_details_say_every_figure_and_its_meaning():
+    async with explorer((80, 24), "3 enter") as pilot:
+        text = screen_text(pilot)
+        assert "nvjet_tst_128x256_64x4_2x1_v_bz_coopA_NNT" in text
+        assert "2.304 ms" in text
+        await press(pilot, "G")
+        assert "132,1,1" in screen_text(pilot)
+
+
+async def test_too_small_says_so_and_recovers():
+    async with explorer((50, 12)) as pilot:
+        assert "needs 60x16, has 50x12" in screen_text(pilot)
+        await pilot.resize_terminal(80, 24)
+        await pilot.pause()
+        assert "health" in screen_text(pilot)
+
+
+async def test_markup_escapes_and_bidi_stay_text_and_lines_stay_straight():
+    async with explorer((120, 40), "3 G enter") as pilot:
+        text = screen_text(pilot)
+        assert "[bold]with markup[/bold]" in text
+        assert r"\x1b[31mescape" in text
+        assert r"\u202eand bidi" in text
+        assert {cell_width(line) for line in screen_lines(pilot)} == {120}
