@@ -17,7 +17,7 @@ from roofterm.analysis import profiler_tree, steps, tables
 from roofterm.analysis.categories import HOST_CATEGORIES, TITLES, Category, classify, kernel_facts
 from roofterm.analysis.costs.profiler import profiler_flops
 from roofterm.analysis.filters import parse
-from roofterm.analysis.roofline import flops_total, roof_warnings
+from roofterm.analysis.roofline import flops_total, roof_warnings, roofline
 from roofterm.analysis.row_filter import row_predicate
 from roofterm.analysis.scope import ALL, STEADY, RoofChoice, Scope
 from roofterm.analysis.selection import Selection, select
@@ -123,7 +123,7 @@ class Study:
     @cached_property
     def flops_total(self) -> float | None:
         """FLOPs of all launches of the file, each counted once; None where no rule could count any."""
-        return flops_total(self.profile, self.work)
+        return flops_total(self.profile, self.work, self.facts)
 
     def steps(self) -> list[results.StepRow]:
         """One row a step and rank, with the breakdown that adds up."""
@@ -195,7 +195,14 @@ class Study:
         return calls.join(distinct, on=["name", "signature"], how="left", maintain_order="left")["flops"].fill_null(0)
 
     def _roofline(self, scope: Scope, top: int) -> results.Roofline:
-        raise NotImplementedError
+        part = self.selection(scope)
+        return roofline(self.profile, part.work, self.facts, self.device, part.windows, scope, top)
+
+    @property
+    def device(self) -> results.DeviceInfo | None:
+        """The device whose roofs hold for the profile: the first that worked."""
+        infos = self.devices()
+        return infos[0] if infos and self.work.height else None
 
     def _keep(self, key: object, make: Callable[[], T]) -> T:
         if key not in self._kept:
