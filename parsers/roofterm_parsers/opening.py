@@ -1,0 +1,136 @@
+"""From what the user named to one profile: found, read, put together, and kept for the next time."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import msgspec
+
+from roofterm_parsers import cache as kept
+from roofterm_parsers.discover import Found, discover
+from roofterm_parsers.errors import Interrupted, ProfileError
+from roofterm_parsers.inputs import Input
+from roofterm_parsers.memory_limit import default_limit_bytes
+from roofterm_parsers.merging import merge
+from roofterm_parsers.profile import Profile, Warning
+from roofterm_parsers.progress import Progress, Tracker
+from roofterm_parsers.ranks import assign_ranks
+from roofterm_parsers.reading import look_into, read_input
+
+__all__ = ["Progress", "open_profile"]
+
+_LISTED = 3
+
+Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+
+
+def open_profile(
+    paths: Paths,
+    *,
+    progress: Callable[[Progress], None] | None = None,
+    cancelled: Callable[[], bool] | None = None,
+    cache: bool = True,
+    max_memory: int | None = None,
+    workers: int | None = None,
+) -> Profile:
+    """Read a profile from a file, a folder, a quoted glob, "-" (standard input), a URL, or a list of these.
+
+    `progress` is told how far reading has come, at most twenty times a second; `cancelled` is asked between reads, and
+    stops loading with `Interrupted`. With `cache`, a profile that took long to read is kept under XDG_CACHE_HOME and
+    found again. `max_memory` (bytes) bounds what may be taken; by default 60 % of what is free in the container.
+    `workers`: processes that decode large JSON; by default as many as this process may use cores.
+
+    Of a folder with several runs the newest is opened, and a warning names the others; `Source.metadata["runs"]` lists
+    them all. A bad file among several is left out with a warning that names it. Raises ProfileError, with a sentence for
+    the user, if nothing can be opened.
+    """
+    started = time.perf_counter()
+    words = [os.fspath(paths)] if isinstance(paths, str | os.PathLike) else [os.fspath(path) for path in paths]
+    if not words:
+        raise ProfileError("no file was named: give a trace, a folder, or - for standard input")
+    limit = default_limit_bytes() if max_memory is None else max_memory
+    try:
+        found = discover(words, partial(look_into, max_memory=limit, tracker=Tracker(None, cancelled)))
+        tracker = Tracker(progress, cancelled, _bytes_of(found.inputs), len(found.inputs))
+        profile = _from_cache_or_files(found, tracker, use_cache=cache, max_memory=limit, workers=workers)
+    except MemoryError as error:
+        raise ProfileError(f"{words[0]}: needs more memory than there is; open fewer ranks, or record fewer steps", words[0]) from error
+    profile.warnings = [*found.warnings, *profile.warnings]
+    if found.runs:
+        profile.sources = [msgspec.structs.replace(source, metadata={**source.metadata, "runs": found.runs}) for source in profile.sources]
+    profile.seconds = time.perf_counter() - started
+    return profile
+
+
+def _from_cache_or_files(found: Found, tracker: Tracker, *, use_cache: bool, max_memory: int, workers: int | None) -> Profile:
+    key = kept.key_of(found.inputs) if use_cache else None
+    told: list[Warning] = []
+    if key is not None:
+        profile, warning = kept.load(key, found.inputs)
+        told += [warning] if warning is not None else []
+        if profile is not None:
+            return profile
+    started = time.perf_counter()
+    profile = _read(found.inputs, tracker, max_memory=max_memory, workers=workers)
+    if key is not None and kept.is_worth(_bytes_of(found.inputs) or 0, time.perf_counter() - started):
+        tracker.phase("cache")
+        warning = kept.store(key, profile, found.inputs, stopped=tracker.cancelled)
+        told += [warning] if warning is not None else []
+    profile.warnings = [*told, *profile.warnings]
+    return profile
+
+
+def _read(inputs: Sequence[Input], tracker: Tracker, *, max_memory: int, workers: int | None) -> Profile:
+    parts: list[Profile] = []
+    flaws: list[str] = []
+    taken = 0
+    for file in inputs:
+        try:
+            parts.append(read_input(file, tracker, max_memory=max(max_memory - taken, 1), workers=workers))
+        except Interrupted:
+            raise
+        except ProfileError as error:
+            if len(inputs) == 1:
+                raise
+            flaws.append(str(error))
+        else:
+            taken += sum(int(frame.estimated_size()) for frame in parts[-1].frames().values())
+            if taken > max_memory:
+                raise ProfileError(
+                    f"{file.path}: with this file the profile takes more than the {max_memory / 1e9:.1f} GB of memory that are allowed; "
+                    "open fewer ranks, or raise --max-memory",
+                    file.path,
+                )
+        tracker.file_done()
+    if not parts:
+        listed = "; ".join(flaws[:_LISTED]) + ("; ..." if len(flaws) > _LISTED else "")
+        raise ProfileError(f"none of the {len(inputs)} files can be opened: {listed}", inputs[0].path)
+    left_out = [Warning("left_out", f"{flaw}; left out") for flaw in flaws]
+    told = _number_ranks(parts)
+    if len(parts) > 1:
+        tracker.phase("merging")
+    profile = merge(parts)
+    profile.warnings = [*left_out, *told, *profile.warnings]
+    return profile
+
+
+def _number_ranks(parts: Sequence[Profile]) -> list[Warning]:
+    """Give each source its rank; a warning if they had to be numbered by the order of the files."""
+    sources = [source for part in parts for source in part.sources]
+    hosts = {(source.run, source.host) for source in sources}
+    if len(sources) == 1 and sources[0].format in ("xplane", "xla_json"):
+        return []
+    ranks, told = assign_ranks([source.rank for source in sources], [source.path for source in sources])
+    numbered = iter(ranks)
+    for part in parts:
+        part.sources = [msgspec.structs.replace(source, rank=next(numbered)) for source in part.sources]
+    known_by_host = len(hosts) == len(sources) and all(source.host for source in sources)
+    return [Warning("rank", told)] if told is not None and not known_by_host else []
+
+
+def _bytes_of(inputs: Sequence[Input]) -> int | None:
+    sizes = [file.bytes for file in inputs if file.bytes is not None]
+    return sum(sizes) if len(sizes) == len(inputs) else None

@@ -1,0 +1,126 @@
+"""One input read: looked into, unpacked, and given to the reader of its format."""
+
+from __future__ import annotations
+
+import mmap
+from contextlib import closing
+
+import msgspec
+
+from roofterm_parsers.container import Stream, open_stream
+from roofterm_parsers.discover import Look
+from roofterm_parsers.errors import Interrupted, ProfileError
+from roofterm_parsers.inputs import Input, open_raw
+from roofterm_parsers.lookalike import Lookalike, identify
+from roofterm_parsers.profile import Profile, Source, Warning
+from roofterm_parsers.progress import Tracker
+from roofterm_parsers.sniffing import HEAD_BYTES, speaks_of_events
+
+XPLANE_PER_MEMORY = 3
+"""An XPlane file is held in memory whole, and its frames beside it: it may take this part of what is allowed."""
+_MAPPED_BYTES = 64 << 20
+_LEFTOVERS = (".tmp", ".part", ".crdownload")
+
+
+def look_into(file: Input, max_memory: int, tracker: Tracker) -> Look:
+    """What a file is, by the first bytes of its content; never raises but `Interrupted`."""
+    if file.kind == "pipe":
+        return Look(format="json")  # its bytes come but once: it is looked into when it is read
+    try:
+        with closing(open_stream(open_raw(file, lambda _: tracker.watch(0)), file.path, max_memory)) as stream:
+            head = stream.peek(HEAD_BYTES)
+    except Interrupted:
+        raise
+    except ProfileError as error:
+        return Look(flaw=str(error))
+    what = identify(head, _inner_name(file, stream), whole=len(head) < HEAD_BYTES)
+    if isinstance(what, Lookalike):
+        return Look(flaw=what.sentence(file.path), neighbour=what.neighbour)
+    return Look(format=what, sure=what == "xplane" or speaks_of_events(head))
+
+
+def read_input(file: Input, tracker: Tracker, *, max_memory: int, workers: int | None) -> Profile:
+    """The profile in one input, with what its container had to say.
+
+    Raises ProfileError if it is none, or holds nothing on the time axis; Interrupted if loading is stopped.
+    """
+    tracker.phase("reading", file.path)
+    with closing(open_stream(open_raw(file, tracker.watch), file.path, max_memory)) as stream:
+        head = stream.peek(HEAD_BYTES)
+        what = identify(head, _inner_name(file, stream), whole=len(head) < HEAD_BYTES)
+        if isinstance(what, Lookalike):
+            raise ProfileError(what.sentence(file.path), file.path)
+        source = Source(
+            path=file.path, format="xplane" if what == "xplane" else "chrome", container=stream.container, run=file.run, host=file.host
+        )
+        if what == "xplane":
+            profile = _read_xplane(file, stream, source, tracker)
+        else:
+            profile = _read_chrome(stream, source, tracker, max_memory=max_memory, workers=workers)
+        if not _has_anything(profile):
+            raise ProfileError(f"{file.path}: there is no event in it: nothing on the time axis", file.path)
+        facts = {"bytes": file.bytes if file.bytes is not None else stream.bytes_read, "bytes_expanded": stream.bytes_expanded}
+        profile.sources = [msgspec.structs.replace(read, **facts) for read in profile.sources]
+        profile.warnings = [*_of_name(file), *stream.warnings, *profile.warnings]
+        return profile
+
+
+def _read_chrome(stream: Stream, source: Source, tracker: Tracker, *, max_memory: int, workers: int | None) -> Profile:
+    from roofterm_parsers.chrome.reader import read
+
+    def at_end(_: int) -> None:
+        if stream.ended:
+            tracker.phase("linking")
+
+    # The bytes are counted where they are read, as they lie on disk.
+    return read(stream, source, at_end, workers=workers, max_memory=max_memory, cancelled=tracker.cancelled)
+
+
+def _read_xplane(file: Input, stream: Stream, source: Source, tracker: Tracker) -> Profile:
+    from roofterm_parsers.xplane.reader import read
+
+    most = stream.max_memory // XPLANE_PER_MEMORY
+    if stream.container == "plain" and file.kind == "file" and (file.bytes or 0) > _MAPPED_BYTES:
+        _check_fits(file.path, file.bytes or 0, most)
+        with open(file.location, "rb") as opened:
+            mapped = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
+        stream.bytes_expanded = len(mapped)
+        return read(memoryview(mapped), source, tracker.watch, cancelled=tracker.cancelled)
+    data = _all_of(stream, most)
+    tracker.phase("linking")
+    return read(data, source, lambda _: tracker.watch(0), cancelled=tracker.cancelled)
+
+
+def _all_of(stream: Stream, most: int) -> bytes:
+    parts: list[bytes] = []
+    while data := stream.read(1 << 20):
+        parts.append(data)
+        _check_fits(stream.path, stream.bytes_expanded, most)
+    return b"".join(parts)
+
+
+def _check_fits(path: str, size: int, most: int) -> None:
+    if size > most:
+        raise ProfileError(
+            f"{path}: an XPlane profile of {size / 1e6:,.0f} MB needs about {size * XPLANE_PER_MEMORY / 1e6:,.0f} MB of memory, "
+            "more than is allowed; raise --max-memory, or record fewer steps",
+            path,
+        )
+
+
+def _has_anything(profile: Profile) -> bool:
+    return any(frame.height for frame in (profile.slices, profile.instants, profile.counters, profile.memory, profile.flows))
+
+
+def _of_name(file: Input) -> list[Warning]:
+    if not file.name.endswith(_LEFTOVERS):
+        return []
+    return [Warning("leftover", f"{file.path}: by its name a leftover of a writer or download that did not finish; opened as it is")]
+
+
+def _inner_name(file: Input, stream: Stream) -> str:
+    """The name without the suffixes of containers, which its content is not packed in any more."""
+    name = file.name
+    for suffix in (".gz", ".zst", ".zip", *_LEFTOVERS):
+        name = name.removesuffix(suffix) if stream.containers or suffix in _LEFTOVERS else name
+    return name
