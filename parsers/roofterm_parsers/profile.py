@@ -261,6 +261,7 @@ HLO_FACTS = pl.Schema(
         "dtype": pl.String,  # that the arithmetic runs in: bf16, f32, s8, ...
         "custom_call": pl.String,  # target
         "xprof_flops": pl.Float64,  # per occurrence as XProf counts from the same HLO; null: it has no HLO for the op
+        "xprof_model_flops": pl.Float64,
         "xprof_bytes": pl.Float64,
         "xprof_hbm_bytes": pl.Float64,
         "xprof_category": pl.String,

@@ -87,6 +87,7 @@ def metadata_row(data: Buffer, plane: Plane, metadata: EventMetadata, modules: d
         "shape": shape or (instruction["shape"] if instruction else None),
         "custom_call": target.group(1) if target else None,
         "xprof_flops": flops,
+        "xprof_model_flops": model_flops,
         "xprof_bytes": op["bytes"],
         "xprof_category": op["category"],
     }

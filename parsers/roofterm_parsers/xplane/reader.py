@@ -19,7 +19,7 @@ from roofterm_parsers.xplane.host_lines import add_host_line
 from roofterm_parsers.xplane.kinds import DEVICE_STATS, HOST_STATS, SILENT_PLANES, device_of
 from roofterm_parsers.xplane.lines import base_of, read_line
 from roofterm_parsers.xplane.making import Making, Step
-from roofterm_parsers.xplane.programs import Programs
+from roofterm_parsers.xplane.programs import Programs, mean_event_costs
 from roofterm_parsers.xplane.space import Space, Value, looks_like_xplane, read_space
 from roofterm_parsers.xplane.wire import Buffer
 
@@ -115,7 +115,7 @@ def _profile(
         devices=pl.DataFrame(devices, schema=DEVICES),
         steps=_steps(making.steps, zero_ps),
     )
-    programs.cost(gather.table("hlo_events"), profile.hlo)
+    mean_event_costs(making.hlo, profile.hlo, profile.hlo_events)
     profile.hlo_ops, profile.hlo_facts = making.hlo.frames()
     profile.memory, profile.allocations = _memory(gather, zero_ps)
     profile.links = _links(profile)

@@ -23,6 +23,8 @@ COSTS = (
 TIMES = ("occurrences", "time_ps", "self_ps", "normalized_ps", "stall_ps")
 CUSTOM_CALL = "custom-call"
 NO_STEP = -1
+EVENT_COSTS_UNTIL = (2, 24)
+"""Versions before this add what a custom call's events state; later ones ignore it (a regression)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,7 @@ def op_metrics(profile: Profile, hardware: str, version: tuple[int, ...]) -> OpM
     events = device_events(profile, hardware)
     costs = _costs(profile, hardware)
     spans = _spans(profile, events, hardware)
-    return _aggregate(events, costs, spans, version)
+    return _aggregate(events, costs, spans, hardware == "TPU" and version < EVENT_COSTS_UNTIL)
 
 
 def step_metrics(profile: Profile, version: tuple[int, ...]) -> list[StepMetrics]:
@@ -75,7 +77,7 @@ def step_metrics(profile: Profile, version: tuple[int, ...]) -> list[StepMetrics
     for number, _, dur_ps, name in common.iter_rows():
         inside = events.filter(pl.col("step") == number)
         spans = dict.fromkeys(inside["device"].unique().to_list(), int(dur_ps))
-        found.append(StepMetrics(number, name, dur_ps, _aggregate(inside, costs, spans, version)))
+        found.append(StepMetrics(number, name, dur_ps, _aggregate(inside, costs, spans, version < EVENT_COSTS_UNTIL)))
     return found
 
 
@@ -190,18 +192,16 @@ def _costs(profile: Profile, hardware: str) -> pl.DataFrame:
     if hardware == "TPU":
         counted = ops.filter(pl.col("program_id").is_not_null() & (pl.col("symbol_id").fill_null(0) != 0))
         hbm = pl.col("hbm_read_bytes") + pl.col("hbm_write_bytes")
-        model = pl.col("model_flops").fill_null(0.0)
     else:
         counted = ops.filter(pl.col("xprof_category").is_not_null())
         hbm = pl.col("xprof_hbm_bytes")
-        model = pl.lit(0.0)
     return counted.select(
         pl.col("op").cast(pl.Int64),
         pl.col("program_id").fill_null(0).alias("module"),
         pl.col("name").fill_null(""),
         pl.col("xprof_category").fill_null("").alias("category"),
         pl.col("xprof_flops").fill_null(0.0).alias("flops"),
-        model.alias("model_flops"),
+        pl.col("xprof_model_flops").fill_null(0.0).alias("model_flops"),
         pl.col("xprof_bytes").fill_null(0.0).alias("bytes"),
         hbm.fill_null(0.0).alias("hbm_bytes"),
         hbm.is_not_null().alias("broken_down"),
@@ -215,7 +215,7 @@ def _costs(profile: Profile, hardware: str) -> pl.DataFrame:
     )
 
 
-def _aggregate(events: pl.DataFrame, costs: pl.DataFrame, spans: dict[int, int], version: tuple[int, ...]) -> OpMetrics:
+def _aggregate(events: pl.DataFrame, costs: pl.DataFrame, spans: dict[int, int], event_costs: bool) -> OpMetrics:
     counted = events.join(costs.select("op"), on="op", how="semi")
     per_op = (
         counted.with_columns(normalized_ps=(pl.col("dur_ps") * pl.col("time_scale").fill_null(1.0)))
@@ -232,7 +232,7 @@ def _aggregate(events: pl.DataFrame, costs: pl.DataFrame, spans: dict[int, int],
         )
         .join(costs, on="op")
     )
-    custom = (pl.col("category") == CUSTOM_CALL) & pl.lit(version < (2, 24))
+    custom = (pl.col("category") == CUSTOM_CALL) & pl.lit(event_costs)
     per_op = per_op.with_columns(pl.col(*COSTS) * pl.col("occurrences"))
     model = pl.when(pl.col("model_flops") > 0).then("model_flops").otherwise("flops")
     per_op = per_op.with_columns(
