@@ -227,7 +227,7 @@ def _as_ascii(chars: NDArray[np.uint32]) -> NDArray[np.uint32]:
 
 
 def _dot(value: float, low: float, high: float, dots: int) -> int:
-    """The dot of an axis that holds a value: plotext's own rounding, so that a point on a roof lies on its line."""
+    """The dot of an axis that holds a value: by plotext's own rounding, so that points and roofs agree to a dot."""
     return int(np.floor(np.round(0.5 + (dots - 1) * (value - low) / (high - low), 8)))
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -301,7 +302,8 @@ class RooflineView(LineWidget, can_focus=True):
         if self.is_attached and self.size.width and self._plot_height:
             shown = None if self._limit is None else self._limit
             spec = PlotSpec(self.size.width, self._plot_height, self.view, self.points, self.key, self.lines, self.look, shown)
-            self.run_worker(self._build(spec), group="plot", exclusive=True)
+            build: Callable[[], Coroutine[None, None, None]] = partial(self._build, spec)
+            self.run_worker(build, group="plot", exclusive=True)
 
     async def _build(self, spec: PlotSpec) -> None:
         """An older plot never overwrites a newer one: the newer worker has cancelled this one by then."""
