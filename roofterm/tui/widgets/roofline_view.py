@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -12,6 +12,7 @@ from rich.style import Style
 from textual.geometry import Region
 from textual.message import Message
 from textual.strip import Strip
+from textual.worker import WorkType
 
 from roofterm.results import Roof
 from roofterm.tui.widgets import cell_runs
@@ -302,7 +303,7 @@ class RooflineView(LineWidget, can_focus=True):
         if self.is_attached and self.size.width and self._plot_height:
             shown = None if self._limit is None else self._limit
             spec = PlotSpec(self.size.width, self._plot_height, self.view, self.points, self.key, self.lines, self.look, shown)
-            build: Callable[[], Coroutine[None, None, None]] = partial(self._build, spec)
+            build: WorkType[None] = partial(self._build, spec)  # no coroutine before it runs: a newer plot may cancel it
             self.run_worker(build, group="plot", exclusive=True)
 
     async def _build(self, spec: PlotSpec) -> None:

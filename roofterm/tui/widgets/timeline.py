@@ -23,6 +23,8 @@ from roofterm.tui.widgets.timeline_cells import BUSY, IDLE, NEUTRAL, SOLID, busy
 from roofterm.tui.widgets.timeline_place import Place, Step
 from roofterm.tui.widgets.timeline_text import slice_lines, window_text
 
+__all__ = ["SliceHighlighted", "SliceSelected", "Step", "TimelineView", "WindowMarked"]
+
 _EMPTY_KEY = CategoryKey((), (), ())
 
 
