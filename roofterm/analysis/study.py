@@ -166,8 +166,9 @@ class Study:
                 category=pl.col("category").replace_strict(dict(enumerate(TITLES)), return_dtype=pl.String),
                 dtype=pl.col("dtype").cast(pl.String),
             )
-            make = tables.kernel_table if by == "kernel" else tables.category_table
-            return make(self.profile, part.work, titles)
+            if by == "category":
+                return tables.category_table(self.profile, part.work, titles)
+            return tables.kernel_table(self.profile, part.work, titles, self.names["short"])
         if self.is_torch:
             return self._profiler_table(part, by_shape=group == "shape")
         slices = self.profile.slices if part.slices is None else self.profile.slices.filter(pl.Series(part.slices))

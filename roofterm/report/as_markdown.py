@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from roofterm.report.columns import TABLE_COLUMNS, Column
+from roofterm.report.columns import TABLE_COLUMNS, Column, shown
 
 if TYPE_CHECKING:
     from roofterm.report.triage import Report
 
 
 def markdown_table(rows: pl.DataFrame | Sequence[dict[str, Any]], columns: Sequence[Column]) -> list[str]:
-    """Lines of a pipe table; columns without any value are left out."""
+    """Lines of a pipe table; columns that say nothing are left out."""
     records = list(rows.iter_rows(named=True)) if isinstance(rows, pl.DataFrame) else list(rows)
-    used = [c for c in columns if not records or any(r.get(c.name) is not None for r in records)]
+    used = shown(columns, records)
     lines = ["| " + " | ".join(c.title for c in used) + " |", "|" + "|".join("---:" if c.right else "---" for c in used) + "|"]
     lines += ["| " + " | ".join(_cell(c.text(r.get(c.name))) for c in used) + " |" for r in records]
     return lines

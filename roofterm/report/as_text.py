@@ -32,7 +32,7 @@ def report_text(report: Report, width: int) -> list[str]:
     for name, title in (("kernels", "kernel"), ("ops", "op")):
         table = report.tables[name]
         if table.height:
-            lines += ["", f"top {name} ({report.scope})", *plain_table(table, TABLE_COLUMNS[title], width)]
+            lines += ["", f"top {name} {_ordered_by(name, report)}({report.scope})", *plain_table(table, TABLE_COLUMNS[title], width)]
     lines += _roofline(report, width)
     for finding in report.findings:
         lines += [
@@ -89,7 +89,8 @@ def device_line(device: DeviceInfo) -> str:
     size += [bytes_text(device.memory_bytes)] if device.memory_bytes else []
     if size:
         parts.append(f"({', '.join(size)})")
-    roofs = [f"{name} {si(device.peaks[name], 'FLOP/s')}" for name in ("bf16", "fp16", "fp32") if name in device.peaks][:2]
+    roofs = [f"{name} {si(device.peaks[name], 'FLOP/s')}" for name in ("bf16", "fp16") if name in device.peaks][:1]
+    roofs += [f"fp32 {si(device.peaks['fp32'], 'FLOP/s')}"] if "fp32" in device.peaks else []
     roofs += [f"{level.upper()} {si(device.bandwidths[level], 'B/s')}" for level in ("hbm",) if level in device.bandwidths]
     parts.append(f"{', '.join(roofs)} [{device.roofs_from}]" if roofs else "no roof known")
     return " ".join(parts)
@@ -114,9 +115,16 @@ def _roofline(report: Report, width: int) -> list[str]:
         f"roofline ({report.scope}): {pct(coverage.modelled_pct)} of busy time modelled, "
         f"{pct(coverage.bytes_only_pct)} bytes only, {pct(coverage.unknown_pct)} unknown",
     ]
-    for row in report.roofline.program[:2]:
-        lines += _wrapped(row.step, _roof_facts(row), width)
+    for row in report.roofline.program:
+        label = "busy" if row.name == "Busy" else row.step.lower()
+        lines += _wrapped(label, _roof_facts(row), width)
     return lines
+
+
+def _ordered_by(name: str, report: Report) -> str:
+    if name != "ops":
+        return ""
+    return "by own device time " if report.tables["ops"]["self_device_us"].sum() > 0 else "by own host time "
 
 
 def _roof_facts(row: RooflineRow) -> str:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from roofterm.results import StepRow
 from roofterm.text.units import duration_us, pct
 
+PICOSECOND_US = 1e-6
+"""what is shorter is the rounding of a difference of floats"""
+
 PARTS = (
     ("compute", "compute", "#"),
     ("exposed_comm", "exposed communication", "x"),
@@ -31,7 +34,8 @@ def mean_breakdown(steps: list[StepRow]) -> dict[str, float] | None:
 def part_of(step: StepRow, key: str) -> float:
     """Time (us) of one part of a step's breakdown."""
     if key == "idle_other":
-        return max((step.idle_us or 0.0) - (step.host_wait_us or 0.0) - (step.kernel_gap_us or 0.0), 0.0)
+        rest = (step.idle_us or 0.0) - (step.host_wait_us or 0.0) - (step.kernel_gap_us or 0.0)
+        return rest if rest >= PICOSECOND_US else 0.0
     return float(getattr(step, f"{key}_us") or 0.0)
 
 

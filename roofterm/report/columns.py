@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,8 @@ class Column:
     right: bool = True
     least: int = 0
     """narrowest width in cells"""
+    needs_value: bool = False
+    """left out where every row has 0, as where it is unknown"""
 
 
 def words(value: Any) -> str:
@@ -46,6 +48,7 @@ def byte_rate(value: float | None) -> str:
 
 
 NAME = Column("name", "name", words, right=False, least=20)
+SHORT = Column("short_name", "name", words, right=False, least=20)
 CATEGORY = Column("category", "category", words, right=False)
 CALLS = Column("calls", "calls", count)
 TOTAL = Column("total_us", "total", duration_us)
@@ -56,9 +59,9 @@ MAX = Column("max_us", "max", duration_us)
 P50 = Column("p50_us", "p50", duration_us)
 P99 = Column("p99_us", "p99", duration_us)
 SHARE = Column("pct", "%", pct)
-DEVICE = Column("device_us", "device", duration_us)
-SELF_DEVICE = Column("self_device_us", "self device", duration_us)
-FLOPS = Column("flops", "FLOPs", si)
+DEVICE = Column("device_us", "device", duration_us, needs_value=True)
+SELF_DEVICE = Column("self_device_us", "self device", duration_us, needs_value=True)
+FLOPS = Column("flops", "FLOPs", si, needs_value=True)
 BYTES = Column("bytes", "bytes", bytes_text)
 DTYPE = Column("dtype", "dtype", words, right=False)
 BOUND = Column("bound_by", "bound by", words, right=False)
@@ -70,12 +73,12 @@ OCCUPANCY = Column("occupancy_pct", "occupancy", pct)
 TENSOR = Column("tensor_core", "tensor", yes_no)
 LAUNCHER = Column("launched_by", "launched by", words, right=False)
 SHAPES = Column("shapes", "shapes", words, right=False)
-MEMORY = Column("memory_bytes", "memory", bytes_text)
-SELF_MEMORY = Column("self_memory_bytes", "self memory", bytes_text)
+MEMORY = Column("memory_bytes", "memory", bytes_text, needs_value=True)
+SELF_MEMORY = Column("self_memory_bytes", "self memory", bytes_text, needs_value=True)
 
 TABLE_COLUMNS: dict[str, tuple[Column, ...]] = {
     "kernel": (
-        NAME,
+        SHORT,
         CATEGORY,
         CALLS,
         TOTAL,
@@ -138,3 +141,12 @@ DEVICE_COLUMNS = (
     Column("confidence", "figures", words, right=False),
     Column("names", "names in profiles", words, right=False),
 )
+
+
+def shown(columns: Sequence[Column], records: Sequence[dict[str, Any]]) -> list[Column]:
+    """The columns that say something about these rows."""
+    return [c for c in columns if not records or any(_says(c, record.get(c.name)) for record in records)]
+
+
+def _says(column: Column, value: Any) -> bool:
+    return value is not None and not (column.needs_value and not value)

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from roofterm.report.columns import Column
+from roofterm.report.columns import Column, shown
 from roofterm.text.safe import cell_width, fit
 
 GAP = "  "
@@ -16,9 +16,9 @@ MOST_NAME = 100
 
 
 def plain_table(rows: pl.DataFrame | Sequence[dict[str, Any]], columns: Sequence[Column], width: int) -> list[str]:
-    """Lines of a table at most `width` cells wide, a header first. Columns without any value and those that do not fit are left out."""
+    """Lines of a table at most `width` cells wide, a header first. Columns that say nothing and those that do not fit are left out."""
     records = list(rows.iter_rows(named=True)) if isinstance(rows, pl.DataFrame) else list(rows)
-    used = [c for c in columns if not records or any(r.get(c.name) is not None for r in records)]
+    used = shown(columns, records)
     texts = {c.name: [c.text(r.get(c.name)) for r in records] for c in used}
     widths = {c.name: max([cell_width(c.title), c.least, *map(cell_width, texts[c.name])]) for c in used}
     taken = _fitting(used, widths, width)

@@ -26,11 +26,15 @@ class Report(msgspec.Struct):
 
 
 def triage(study: Study, scope: Scope, top: int) -> Report:
-    """The report over `scope`; `summary` speaks of the whole file. `top` rows of each table, 0 for all.
+    """The report over `scope`: ops by their own device time, or by their own host time where no device worked; `summary` speaks of the
+    whole file. `top` rows of each table, 0 for all.
 
     Raises FilterError for a wrong expression, ScopeError for a step or rank that is not there.
     """
-    tables = {"kernels": study.table("kernel", scope), "ops": study.table("op", scope), "categories": study.table("category", scope)}
+    ops = study.table("op", scope)
+    on_device = ops["self_device_us"].sum() > 0
+    ops = ops.sort("self_device_us" if on_device else "self_us", descending=True, nulls_last=True, maintain_order=True)
+    tables = {"kernels": study.table("kernel", scope), "ops": ops, "categories": study.table("category", scope)}
     return Report(
         source=source_info(study),
         summary=study.summary(),

@@ -68,7 +68,12 @@ def kernels() -> Profile:
 
 def test_kernel_table_counts_sums_and_spreads():
     profile = kernels()
-    table = kernel_table(profile, work_of(profile), facts_of(profile, gemm=("gemm", "bf16", True), add=("elementwise", None, False)))
+    table = kernel_table(
+        profile,
+        work_of(profile),
+        facts_of(profile, gemm=("gemm", "bf16", True), add=("elementwise", None, False)),
+        profile.names["text"].str.to_uppercase(),
+    )
     assert tuple(table.columns) == TABLES["kernel"]
     gemm, add = table.iter_rows(named=True)
     assert (gemm["name"], gemm["calls"], gemm["total_us"], gemm["mean_us"], gemm["min_us"], gemm["max_us"]) == ("gemm", 3, 60, 20, 10, 30)
@@ -76,6 +81,7 @@ def test_kernel_table_counts_sums_and_spreads():
     assert (gemm["p50_us"], gemm["p99_us"]) == (20, pytest.approx(29.8))
     assert (gemm["pct"], add["pct"]) == (60, 40)
     assert gemm["stream_ids"] == [7, 8]
+    assert gemm["short_name"] == "GEMM"
     assert (gemm["grid"], gemm["block"]) == ("8,4,1", "128,1,1")
     # (50 x 30 + 10 x 10) / 40: the kernel without an occupancy does not count.
     assert gemm["occupancy_pct"] == pytest.approx(40)
