@@ -73,11 +73,11 @@ def cut_ends(parent: U32, start_ps: I64, dur_ps: I64) -> I64:
 
 
 def _nest_proper(s: I64, e: I64) -> tuple[I64, U16] | None:
-    """Parents and depths by counting ends; None if the slices do not nest properly."""
+    """Parents and depths by counting ends; None if the slices do not nest properly. One without a length holds nothing."""
     n = s.size
-    if np.any(e == s):
-        return None
-    depth = np.arange(n) - np.searchsorted(np.sort(e), s, side="right")
+    long = e > s
+    ends = np.sort(e[long])
+    depth = np.cumsum(long) - long - np.searchsorted(ends, s, side="right")
     if depth.min() < 0 or depth.max() > 0xFFFF:
         return None
     parent = np.full(n, -1, np.int64)
@@ -86,7 +86,11 @@ def _nest_proper(s: I64, e: I64) -> tuple[I64, U16] | None:
     above = order[bounds[0] : bounds[1]]
     for level in range(1, bounds.size - 1):
         here = order[bounds[level] : bounds[level + 1]]
-        parent[here] = above[np.searchsorted(above, here) - 1]
+        above = above[long[above]]
+        at = np.searchsorted(above, here) - 1
+        if at.size and at[0] < 0:
+            return None
+        parent[here] = above[at]
         above = here
     inside = parent >= 0
     if np.any(e[inside] > e[parent[inside]]) or np.any(s[inside] >= e[parent[inside]]):
