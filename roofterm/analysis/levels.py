@@ -101,6 +101,13 @@ def op_rows(profile: Profile, items: pl.DataFrame) -> pl.DataFrame:
 
 def kernel_rows(profile: Profile, costed: Costed, items: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
     """One row for each kernel and the op that it worked for: the op's costs in the kernel's share. Most time first."""
+    pieces = kernel_pieces(profile, costed, items, facts)
+    rows = summed(pieces, ["kernel", "op_text", "category", "dtype_key", "path_key"]).rename({"kernel": "text"})
+    return with_shares(rows).sort("time_ps", descending=True, maintain_order=True)
+
+
+def kernel_pieces(profile: Profile, costed: Costed, items: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
+    """One row a piece of work with its share of its item's costs, the kernel's name (`kernel`) and its op's (`op_text`)."""
     length = profile.slices["dur_ps"]
     pieces = costed.pieces.join(items.drop("exclusive_ps"), on="item", how="inner").join(
         facts.select("slice", own_category="category"), on="slice", how="left", maintain_order="left"
@@ -112,9 +119,7 @@ def kernel_rows(profile: Profile, costed: Costed, items: pl.DataFrame, facts: pl
         category=pl.coalesce("own_category", "category"),
         kernel=profile.names["text"].gather(profile.slices["name"].gather(pieces["slice"])),
     )
-    pieces = pieces.with_columns(*(pl.when(pl.col("share") > 0).then(name).alias(name) for name in SUMMED))
-    rows = summed(pieces, ["kernel", "op_text", "category", "dtype_key", "path_key"]).rename({"kernel": "text"})
-    return with_shares(rows).sort("time_ps", descending=True, maintain_order=True)
+    return pieces.with_columns(*(pl.when(pl.col("share") > 0).then(name).alias(name) for name in SUMMED))
 
 
 def category_rows(items: pl.DataFrame) -> pl.DataFrame:
@@ -134,7 +139,7 @@ def _record(row: dict[str, object], level: str, step: str, names: dict[str, str]
     get = row.get
     time_s = _number(get("seconds")) or (_number(get("time_ps")) or 0.0) / PS
     flops = _number(get("flops"))
-    sizes = {names[one]: size for one in LEVELS if (size := _number(get(f"{one}_bytes"))) is not None}
+    sizes = {names[one]: size for one in LEVELS if (size := _number(get(f"{one}_bytes"))) is not None and (size or one == "hbm")}
     bound_s = _number(get("bound_s"))
     category = get("category")
     bound_by = get("bound_by")
@@ -200,6 +205,8 @@ def _causes(row: dict[str, object], device: DeviceInfo | None, in_cache: bool, w
     """Causes that fit; `worst`: the share of the roof of the call farthest above, None: it took no time at all."""
     share = float("inf") if worst is None else worst
     causes = []
+    if str(row.get("text")).partition(".")[0].endswith("-done"):
+        return ["an asynchronous op: this is the wait for its end, the transfer began before"]
     if in_cache:
         causes.append("operands came from a cache, not from memory")
     estimate = _text(row.get("estimate")) or ""

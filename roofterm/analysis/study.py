@@ -17,12 +17,13 @@ from roofterm.analysis import profiler_tree, steps, tables
 from roofterm.analysis.categories import HOST_CATEGORIES, TITLES, Category, classify, kernel_facts
 from roofterm.analysis.costs.profiler import profiler_flops
 from roofterm.analysis.filters import parse
-from roofterm.analysis.roofline import flops_total, roof_warnings, roofline
+from roofterm.analysis.roofline import Bounded, bounded, flops_total, roof_warnings, roofline
 from roofterm.analysis.row_filter import row_predicate
 from roofterm.analysis.scope import ALL, STEADY, RoofChoice, Scope
 from roofterm.analysis.selection import Selection, select
 from roofterm.analysis.summary import summarise
 from roofterm.analysis.work import WorkClass, device_work
+from roofterm.analysis.worked import by_category, by_kernel, by_op
 from roofterm.hardware.roofs import device_infos, device_warnings
 from roofterm_parsers.nesting import self_times
 from roofterm_parsers.profile import Profile, Warning
@@ -162,18 +163,34 @@ class Study:
     def _table(self, by: str, scope: Scope, group: str | None) -> pl.DataFrame:
         part = self.selection(scope)
         if by in ("kernel", "category"):
-            titles = self.facts.with_columns(
-                category=pl.col("category").replace_strict(dict(enumerate(TITLES)), return_dtype=pl.String),
-                dtype=pl.col("dtype").cast(pl.String),
-            )
-            if by == "category":
-                return tables.category_table(self.profile, part.work, titles)
-            return tables.kernel_table(self.profile, part.work, titles, self.names["short"])
+            return self._work_table(by, scope, part)
         if self.is_torch:
-            return self._profiler_table(part, by_shape=group == "shape")
+            table = self._profiler_table(part, by_shape=group == "shape")
+            worked = by_op(self.bounded(scope)).drop("flops")
+            return table.update(worked, on="name", how="left") if worked.height else table
         slices = self.profile.slices if part.slices is None else self.profile.slices.filter(pl.Series(part.slices))
         own = self.self_ps if part.slices is None else self.self_ps[part.slices]
         return tables.host_op_table(self.profile, slices, pl.Series(own))
+
+    def _work_table(self, by: str, scope: Scope, part: Selection) -> pl.DataFrame:
+        titles = dict(enumerate(TITLES))
+        named = self.facts.with_columns(
+            category=pl.col("category").replace_strict(titles, return_dtype=pl.String), dtype=pl.col("dtype").cast(pl.String)
+        )
+        if by == "kernel":
+            table = tables.kernel_table(self.profile, part.work, named, self.names["short"])
+            worked = by_kernel(self.profile, self.bounded(scope), self.facts)
+        else:
+            table = tables.category_table(self.profile, part.work, named)
+            worked = by_category(self.profile, self.bounded(scope), self.facts).with_columns(
+                name=pl.col("name").replace_strict(titles, return_dtype=pl.String)
+            )
+        return table.update(worked, on="name", how="left") if worked.height else table
+
+    def bounded(self, scope: Scope = ALL) -> Bounded:
+        """The costs and bounds of a scope's device work: what every roofline row is a sum of."""
+        part = Scope(step=scope.step, window_ps=scope.window_ps, rank=scope.rank)
+        return self._keep(("bounded", part), lambda: bounded(self.profile, self.selection(part).work, self.facts, self.device))
 
     def _profiler_table(self, part: Selection, by_shape: bool) -> pl.DataFrame:
         events = self.profiler_events

@@ -15,8 +15,8 @@ def run(args: Arguments) -> int:
     elif args.paths == ["info"]:
         entries = cache.info()
         for entry in entries:
-            print(f"{bytes_text(entry.bytes):>10}  {safe_text(entry.path)}")
-        print(f"{bytes_text(sum(entry.bytes for entry in entries)):>10}  in {len(entries)} profiles, {safe_text(str(cache.folder()))}")
+            print(f"{bytes_text(entry.bytes):>10}  {safe_text(', '.join(entry.paths))}")
+        print(f"{bytes_text(sum(entry.bytes for entry in entries)):>10}  in {len(entries)} profiles, {safe_text(str(cache.directory()))}")
     else:
         raise UsageError("write roofterm cache info or roofterm cache clear")
     return DONE

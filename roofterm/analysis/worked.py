@@ -1,0 +1,36 @@
+"""What the roofline knows of a table's rows: FLOPs, bytes, what bounds them and their share of the roof, by name."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from roofterm.analysis.levels import kernel_pieces, summed, with_shares
+from roofterm.analysis.roofline import Bounded
+from roofterm_parsers.profile import Profile
+
+COLUMNS = ("flops", "bytes", "bound_by", "pct_of_roof")
+
+
+def by_kernel(profile: Profile, found: Bounded, facts: pl.DataFrame) -> pl.DataFrame:
+    """Columns `name` (the kernel's) and `COLUMNS`: each kernel with its share of the work of the ops it ran for."""
+    return _columns(summed(_modelled(profile, found, facts), ["kernel"]).rename({"kernel": "name"}))
+
+
+def by_category(profile: Profile, found: Bounded, facts: pl.DataFrame) -> pl.DataFrame:
+    """Columns `name` (the category's number) and `COLUMNS`."""
+    return _columns(summed(_modelled(profile, found, facts), ["category"]).rename({"category": "name"}))
+
+
+def by_op(found: Bounded) -> pl.DataFrame:
+    """Columns `name` (of the op that the work was counted for), `COLUMNS` and `dtype`."""
+    rows = summed(found.items.filter(pl.col("op").is_not_null()), ["text"]).rename({"text": "name"})
+    return _columns(rows).with_columns(rows["dtype"])
+
+
+def _modelled(profile: Profile, found: Bounded, facts: pl.DataFrame) -> pl.DataFrame:
+    """Pieces whose work is known: the time of the others (orphans, ops without shapes) says nothing of a roof."""
+    return kernel_pieces(profile, found.costed, found.items, facts).filter(pl.col("bound_s").is_not_null())
+
+
+def _columns(rows: pl.DataFrame) -> pl.DataFrame:
+    return with_shares(rows).with_columns(bytes="hbm_bytes").select("name", *COLUMNS)
