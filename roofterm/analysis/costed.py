@@ -141,11 +141,17 @@ def _with_owners(profile: Profile, pieces: pl.DataFrame) -> tuple[pl.DataFrame, 
 
 
 def _numbered(pieces: pl.DataFrame) -> pl.DataFrame:
-    """Pieces with the item of each: those of one owner on one device; without an owner, every piece is its own."""
-    alone = pl.col("owner").is_null() & pl.col("hlo_instance").is_null()
+    """Pieces with the item of each: those of one owner on one device; without an owner, every piece is its own.
+
+    Work of an op without a cost (a compiled region, a custom op) is an item for each category of it: nothing tells that it
+    is all of one kind.
+    """
+    by_hlo = pl.col("hlo_instance").is_not_null()
+    alone = pl.col("owner").is_null() & ~by_hlo
     key = pl.struct(
         pl.when(alone).then(pl.col("slice")).otherwise(None),
-        pl.when(pl.col("hlo_instance").is_null()).then("owner"),
+        pl.when(~by_hlo).then("owner"),
+        pl.when(pl.col("cost").is_null() & ~by_hlo).then("category"),
         "hlo_instance",
         "device",
     )
@@ -283,16 +289,19 @@ def _decided(items: pl.DataFrame) -> pl.DataFrame:
 
 def _shares(pieces: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
     """How an item's costs fall on its pieces: by time, on those that did its main work (not on helpers such as split-K sums)."""
-    pieces = pieces.join(items.select("item", item_category="category", tensor="tensor_core"), on="item", how="left", maintain_order="left")
-    same = pl.col("category") == pl.col("item_category")
-    worked = same & (pl.col("tensor_core").fill_null(True) | ~pl.col("tensor").fill_null(False))
-    main = pl.when(worked.any().over("item")).then(worked).when(same.any().over("item")).then(same).otherwise(True)
-    length = (pl.col("end_ps") - pl.col("start_ps")).cast(pl.Float64)
-    weight = pl.when(main).then(length).otherwise(0.0)
-    total = weight.sum().over("item")
-    even = main.cast(pl.Float64) / main.cast(pl.Float64).sum().over("item")
-    shares = pieces.with_columns(share=pl.when(total > 0).then(weight / total).otherwise(even))
-    return shares.select(list(PIECES)).cast(PIECES).sort("slice")
+    item = pieces["item"].to_numpy()
+    count = items.height
+    same = pieces["category"].to_numpy() == items["category"].to_numpy()[item]
+    on_tensor = items["tensor_core"].fill_null(False).to_numpy()[item]
+    worked = same & (pieces["tensor_core"].fill_null(True).to_numpy() | ~on_tensor)
+    has_worked, has_same = (np.bincount(item, weights=mask, minlength=count)[item] > 0 for mask in (worked, same))
+    main = np.where(has_worked, worked, np.where(has_same, same, True))
+    # A share is a ratio: lengths may go through float here.
+    weight = main * (pieces["end_ps"] - pieces["start_ps"]).to_numpy().astype(np.float64)
+    total = np.bincount(item, weights=weight, minlength=count)[item]
+    even = main / np.bincount(item, weights=main, minlength=count)[item]
+    share = np.where(total > 0, weight / np.where(total > 0, total, 1.0), even)
+    return pieces.with_columns(share=pl.Series(share)).select(list(PIECES)).cast(PIECES).sort("slice")
 
 
 def _exclusive(work: pl.DataFrame) -> pl.Series:

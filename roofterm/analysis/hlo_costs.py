@@ -24,25 +24,22 @@ HLO_COSTS = pl.Schema(
 def hlo_items(profile: Profile, pieces: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Pieces with columns hlo, hlo_instance and hlo_cost, and the costs keyed by hlo_cost (schema `HLO_COSTS`).
 
-    An instruction that launches several kernels counts once: the n-th kernel of each name of an instruction within one run
-    of its program belongs to its n-th execution. Containers (while, call) repeat the costs of what they hold: they have none.
+    An instruction that launches several kernels counts once: within one run of its program it was executed as often as its
+    rarest kernel ran, and the others fall on these executions in order. Containers (while, call) repeat the costs of what
+    they hold, and the start of an asynchronous op those of its end: they have none.
     """
     ops = profile.hlo_ops
     linked = profile.hlo.select("slice", hlo="op").unique("slice", keep="first")
     pieces = pieces.join(linked, on="slice", how="left", maintain_order="left")
     run = _program_runs(profile, pieces) if linked.height else pl.Series("run", [None] * pieces.height, dtype=pl.UInt32)
     pieces = pieces.with_columns(run=run)
-    ordinal = pl.int_range(pl.len()).over("device", "hlo", "run", "kernel_name", order_by="start_ps")
-    instance = pl.struct("hlo", "run", ordinal.alias("ordinal"))
-    pieces = pieces.with_columns(
-        hlo_instance=pl.when(pl.col("hlo").is_not_null()).then(instance.rank("dense")).cast(pl.UInt32),
-        hlo_cost=pl.col("hlo"),
-    )
-    contains = ops["category"].str.to_lowercase().is_in(list(CONTAINERS)).fill_null(False)
+    pieces = _with_executions(pieces)
+    category = ops["category"].str.to_lowercase()
+    void = category.is_in(list(CONTAINERS)).fill_null(False) | category.str.ends_with("-start").fill_null(False)
     # Where the compiler breaks bytes down by memory, those of HBM are their own; else all are taken as HBM's (XProf).
     broken_down = pl.any_horizontal(pl.col(f"{memory}_bytes").is_not_null() for memory in ("hbm_read", "hbm_write", *_MEMORIES))
     hbm = pl.sum_horizontal("hbm_read_bytes", "hbm_write_bytes")
-    costs = ops.with_row_index("hlo_cost").with_columns(contains=contains).filter(~pl.col("contains"))
+    costs = ops.with_row_index("hlo_cost").filter(~void)
     costs = costs.select(
         "hlo_cost",
         hlo_flops="flops",
@@ -52,6 +49,19 @@ def hlo_items(profile: Profile, pieces: pl.DataFrame) -> tuple[pl.DataFrame, pl.
         hlo_from=pl.when(pl.col("flops_from") == "trace").then(pl.lit("trace")).otherwise(pl.lit("hlo")),
     )
     return pieces, costs.cast(HLO_COSTS)
+
+
+def _with_executions(pieces: pl.DataFrame) -> pl.DataFrame:
+    """Pieces with hlo_instance, the number of the execution of an instruction that each belongs to, and hlo_cost."""
+    mine = pieces.filter(pl.col("hlo").is_not_null()).sort("start_ps", maintain_order=True)
+    run = ["device", "hlo", "run"]
+    counts = mine.group_by(*run, "kernel_name").agg(count=pl.len())
+    executions = counts.group_by(run).agg(executions=pl.col("count").min())
+    mine = mine.with_columns(ordinal=pl.int_range(pl.len()).over(*run, "kernel_name"))
+    mine = mine.join(counts, on=[*run, "kernel_name"], how="left", nulls_equal=True).join(executions, on=run, how="left", nulls_equal=True)
+    mine = mine.with_columns(execution=pl.col("ordinal") * pl.col("executions") // pl.col("count"))
+    instance = mine.select("slice", hlo_instance=pl.struct(*run, "execution").rank("dense").cast(pl.UInt32))
+    return pieces.join(instance, on="slice", how="left", maintain_order="left").with_columns(hlo_cost="hlo")
 
 
 def _program_runs(profile: Profile, pieces: pl.DataFrame) -> pl.Series:
@@ -69,7 +79,7 @@ def _program_runs(profile: Profile, pieces: pl.DataFrame) -> pl.Series:
         pieces.select("start_ps", "device")
         .with_row_index("row")
         .sort("start_ps")
-        .join_asof(modules.sort("start_ps"), on="start_ps", by="device", strategy="backward")
+        .join_asof(modules.sort("start_ps"), on="start_ps", by="device", strategy="backward", check_sortedness=False)
         .sort("row")
     )
     return found.select(pl.when(pl.col("start_ps") < pl.col("stop_ps")).then("module").alias("run"))["run"]

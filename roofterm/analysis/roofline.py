@@ -57,12 +57,13 @@ def roofline(
     items = _without_infeed(found.items) if not scope.infeed else found.items
     chosen = windows if windows is not None and windows.height and scope.step != "all" else None
     ops = op_rows(profile, items)
+    launch_time = 0.0 if device is None else launch_s or LAUNCH_S
     rows = records(ops.head(top) if top else ops, "op", device)
     return results.Roofline(
         coverage=coverage(items),
         roofs=_drawn(roofs_of(device, launch_s), ops, device),
-        program=_program(profile, items, work, chosen, windows, device, launch_s or LAUNCH_S),
-        steps=_steps(profile, items, windows, device, launch_s or LAUNCH_S),
+        program=_program(profile, items, work, chosen, windows, device, launch_time),
+        steps=_steps(profile, items, windows, device, launch_time),
         ops=rows,
     )
 
@@ -102,8 +103,8 @@ def roof_warnings(roofline: results.Roofline) -> list[Warning]:
 
 
 def _explained(flag: str, row: results.RooflineRow) -> bool:
-    """Whether a point above its roof has a harmless cause: a cache, a faster algorithm, a cost that is an upper bound."""
-    return "a cache" in flag or "Winograd" in flag or "an estimate" in flag or row.bound_by is None
+    """Whether a point above its roof has a harmless cause: a cache, another algorithm, an asynchronous end, a cost that is a bound."""
+    return any(word in flag for word in ("a cache", "Winograd", "asynchronous op", "an estimate")) or row.bound_by is None
 
 
 def coverage(items: pl.DataFrame) -> results.Coverage:

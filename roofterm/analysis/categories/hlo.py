@@ -86,18 +86,36 @@ _TYPES = {
 def hlo_category_of(hlo_category: str | None, name: str | None, text: str | None, framework_op: str | None) -> Category | None:
     """Category of an instruction; None where neither its category nor its text tells (a custom call of unknown target)."""
     kind = (hlo_category or "").strip().lower()
+    if not kind:
+        return _framework_category(framework_op)
     words = f"{name or ''} {framework_op or ''} {text or ''}"
     if _COMMUNICATION.search(kind):
         return _C.COMMUNICATION
     if kind in ("convolution", "convolution fusion", "output fusion", "convolution base-dilated", "convolution window-dilated"):
         return _C.GEMM if _DOT.search(words) or not _CONV.search(f"{name or ''} {framework_op or ''}") else _C.CONV
-    if kind.startswith("custom-call") or kind in ("", "custom call"):
+    if kind in ("loop fusion", "input fusion") and "transpose" in (name or ""):
+        return _C.LAYOUT
+    if kind == "loop fusion" and "reduce" in (name or ""):
+        return _C.FUSED_REDUCTION
+    if kind.startswith("custom-call") or kind == "custom call":
         if _ATTENTION.search(words):
             return _C.ATTENTION
         if _DOT.search(words):
             return _C.GEMM
         return _C.CONV if _CONV.search(words) else None
     return _BY_NAME.get(kind)
+
+
+_FRAMEWORK_OPS: dict[str, Category] = {
+    **dict.fromkeys(("matmul", "batchmatmul", "batchmatmulv2", "batchmatmulv3", "einsum", "_fusedmatmul"), _C.GEMM),
+    **dict.fromkeys(("conv2d", "conv3d", "_fusedconv2d", "depthwiseconv2dnative"), _C.CONV),
+    **dict.fromkeys(("softmax", "logsoftmax"), _C.SOFTMAX),
+}
+
+
+def _framework_category(framework_op: str | None) -> Category | None:
+    """Category of an op that no compiler saw, by its framework's type ("scope/op:MatMul"); None: its kernels' names tell."""
+    return _FRAMEWORK_OPS.get((framework_op or "").rpartition(":")[2].strip().lower())
 
 
 def hlo_dtype(dtype: str | None, text: str | None) -> str | None:
