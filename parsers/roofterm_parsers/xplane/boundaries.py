@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from roofterm_parsers.xplane.wire import I64, U8, Buffer, WireError, fields, varint
 
@@ -20,6 +21,13 @@ SHORT_BYTES = 1 << 16
 STRIDE_BYTES = 1 << 14
 """Distance of the walkers at least."""
 MOST_WALKERS = 4096
+WINDOW_BYTES = 512
+"""A guess is looked for within this: two or more events of the usual kind."""
+MOST_GUESSES = 12
+FIRST_TAGS = np.zeros(256, bool)
+FIRST_TAGS[[0x08, 0x10, 0x18, 0x22, 0x28]] = True
+"""What an event may begin with: its fields' tags (writers put the metadata's id first)."""
+STEPS_TRIED = 6
 
 
 class Boundaries(NamedTuple):
@@ -102,12 +110,10 @@ def _believe(data: Buffer, visited: I64, arrived: I64, limits: I64, at: int, end
     joined: list[I64] = []
     for row, there, limit in zip(visited, arrived.tolist(), limits.tolist(), strict=True):
         steps = row[row >= 0]
+        known = set(steps.tolist()) if steps.size and int(steps[0]) != at else ()
         bridge: list[int] = []
         # The guess lay inside an event, or the walk took a wrong turn: walk until its steps are met.
-        while at < limit:
-            met = int(np.searchsorted(steps, at))
-            if met < steps.size and steps[met] == at:
-                break
+        while at < limit and at not in known and not (steps.size and int(steps[0]) == at):
             if data[at] != EVENT_TAG:
                 joined.append(np.array(bridge, np.int64))
                 return np.concatenate(joined), at
@@ -119,7 +125,7 @@ def _believe(data: Buffer, visited: I64, arrived: I64, limits: I64, at: int, end
             at = behind + length
         joined.append(np.array(bridge, np.int64))
         if at < limit:
-            joined.append(steps[met:])
+            joined.append(steps[int(np.searchsorted(steps, at)) :])
             at = there
             if at < limit:  # the walk met something else than an event
                 return np.concatenate(joined), at
@@ -127,11 +133,34 @@ def _believe(data: Buffer, visited: I64, arrived: I64, limits: I64, at: int, end
 
 
 def _guesses(array: U8, near: I64, end: int) -> I64:
-    """For each position one at or behind it that looks like an event's tag: 0x22, a length, and 0x08 behind it."""
-    window = np.minimum(near[:, None] + np.arange(256), array.size - 4)
-    looks = (array[window] == EVENT_TAG) & np.where(array[window + 1] < 128, array[window + 2] == 8, array[window + 3] == 8)
-    first = np.argmax(looks, axis=1)
-    return np.where(looks.any(axis=1), near + first, end)
+    """For each position a place at or behind it from which several events seem to follow; `end` where none is found."""
+    window = np.minimum(near[:, None] + np.arange(WINDOW_BYTES), array.size - 4)
+    looks = (array[window] == EVENT_TAG) & FIRST_TAGS[np.where(array[window + 1] < 128, array[window + 2], array[window + 3])]
+    guess = np.full(near.size, end, np.int64)
+    open_ = np.arange(near.size)
+    for _ in range(MOST_GUESSES):
+        open_ = open_[looks[open_].any(axis=1)]
+        if open_.size == 0:
+            break
+        column = np.argmax(looks[open_], axis=1)
+        looks[open_, column] = False
+        tried = near[open_] + column
+        good = _followed(array, tried, end)
+        guess[open_[good]] = tried[good]
+        open_ = open_[~good]
+    return guess
+
+
+def _followed(array: U8, at: I64, end: int) -> NDArray[np.bool_]:
+    """Whether a walk from each position meets nothing but events for a few steps."""
+    good = np.ones(at.size, bool)
+    last = array.size - 1
+    for _ in range(STEPS_TRIED):
+        good &= array[np.minimum(at, last)] == EVENT_TAG
+        length, payload = _lengths(array, np.minimum(at, last))
+        following = np.minimum(payload + length, end)
+        at = np.where(good & (following < end), following, at)
+    return good
 
 
 def _lengths(array: U8, tag_at: I64) -> tuple[I64, I64]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from roofterm_parsers.xplane.events import Events, StatColumn
+from roofterm_parsers.xplane.events import RAW, REFERENCE, TEXT, Events, StatColumn
 from roofterm_parsers.xplane.space import Plane
 from roofterm_parsers.xplane.wire import I64, Buffer, text
 
@@ -32,17 +32,26 @@ class LineStats:
         column = self._by_name.get(name)
         return np.empty(0, np.int64) if column is None else column.event.astype(np.int64)
 
-    def integers(self, name: str, missing: int) -> I64:
-        dense = np.full(self.size, missing, np.int64)
+    def everywhere(self, name: str) -> bool:
+        """Whether all events have this stat."""
         column = self._by_name.get(name)
-        if column is not None:
-            values = column.integers()
-            texts = column.wire == 5
-            if texts.any():
-                values = values.copy()
-                for i in np.flatnonzero(texts).tolist():
-                    values[i] = _whole(self._text(column, i), missing)
-            dense[column.event] = values
+        return column is not None and column.event.size == self.size
+
+    def integers(self, name: str, missing: int) -> I64:
+        """Values as integers, also where they are written as text; `missing` for an event without the stat. Do not change it."""
+        column = self._by_name.get(name)
+        if column is None:
+            return np.full(self.size, missing, np.int64)
+        values = column.integers()
+        texts = np.flatnonzero(column.wire == TEXT)
+        if texts.size:
+            values = values.copy()
+            for i in texts.tolist():
+                values[i] = _whole(self._text(column, i), missing)
+        if column.event.size == self.size:
+            return values
+        dense = np.full(self.size, missing, np.int64)
+        dense[column.event] = values
         return dense
 
     def floats(self, name: str) -> F64:
@@ -60,9 +69,9 @@ class LineStats:
         if column is None:
             return codes, []
         known: dict[str, int] = {}
-        plain = np.flatnonzero(column.wire < 5)
-        inline = np.flatnonzero((column.wire == 5) | (column.wire == 6))
-        refs = np.flatnonzero(column.wire == 7)
+        plain = np.flatnonzero(column.wire < TEXT)
+        inline = np.flatnonzero((column.wire == TEXT) | (column.wire == RAW))
+        refs = np.flatnonzero(column.wire == REFERENCE)
         own = np.full(column.event.size, NONE, np.int64)
         if refs.size:
             values, back = np.unique(column.value[refs], return_inverse=True)

@@ -17,9 +17,10 @@ from roofterm_parsers.xplane.kinds import device_line_kind, stream_event_kind, s
 from roofterm_parsers.xplane.lines import Line
 from roofterm_parsers.xplane.making import Codes, Making, Step, codes, event_name
 from roofterm_parsers.xplane.space import Plane
-from roofterm_parsers.xplane.wire import I64
+from roofterm_parsers.xplane.wire import I64, U32
 
 UNKNOWN = -(1 << 63)
+NO_ROW = 0xFFFFFFFF
 
 GpuOp = Callable[[int | None, str, str, str], int]
 """(program id, module, hlo_op, framework op) to a row of hlo_ops"""
@@ -41,7 +42,7 @@ def add_device_line(making: Making, plane: Plane, line: Line, device: int, modul
     if kind is None:
         _add_stream_rows(making, stats, kinds, ids, device, stream_of(line.name), gpu_op)
     elif op_line:
-        _add_op_rows(making, line, stats, ids, np.array(rows, np.int64)[code.of_event])
+        _add_op_rows(making, line, stats, ids, rows, code)
     elif kind is Kind.STEP:
         _add_clock(making, line, stats, ids)
         _add_event_rows(making, stats, ids)
@@ -71,30 +72,36 @@ def _stream_kinds(texts: list[str], code: Codes, stats: LineStats) -> NDArray[np
     return kinds
 
 
-def _add_op_rows(making: Making, line: Line, stats: LineStats, ids: I64, op: I64) -> None:
-    known = op >= 0
-    making.gather.add_rows("hlo", {"slice": ids[known], "op": op[known]})
+def _add_op_rows(making: Making, line: Line, stats: LineStats, ids: U32, rows: list[int], code: Codes) -> None:
+    op = np.array([row if row >= 0 else NO_ROW for row in rows], np.uint32)[code.of_event]
+    if NONE in rows:
+        known = op != NO_ROW
+        making.gather.add_rows("hlo", {"slice": ids[known], "op": op[known]})
+    else:
+        making.gather.add_rows("hlo", {"slice": ids, "op": op})
     _add_clock(making, line, stats, ids)
     _add_event_rows(making, stats, ids)
 
 
-def _add_clock(making: Making, line: Line, stats: LineStats, ids: I64) -> None:
+def _add_clock(making: Making, line: Line, stats: LineStats, ids: U32) -> None:
     """The device's own time of each event that states it."""
     if not (stats.has("device_offset_ps") and stats.has("device_duration_ps")):
         return
-    rows = stats.rows("device_duration_ps")
-    start = stats.integers("device_offset_ps", UNKNOWN)[rows]
-    rows, start = rows[start != UNKNOWN], start[start != UNKNOWN]
-    dur = stats.integers("device_duration_ps", 0)[rows]
-    making.gather.add_rows("device_clock", {"slice": ids[rows], "start_ps": start + making.base_ps(line), "dur_ps": dur})
+    start, dur = stats.integers("device_offset_ps", UNKNOWN), stats.integers("device_duration_ps", UNKNOWN)
+    if not (stats.everywhere("device_offset_ps") and stats.everywhere("device_duration_ps")):
+        rows = np.flatnonzero((start != UNKNOWN) & (dur != UNKNOWN))
+        start, dur, ids = start[rows], dur[rows], ids[rows]
+    base = making.base_ps(line)
+    making.gather.add_rows("device_clock", {"slice": ids, "start_ps": start + base if base else start, "dur_ps": dur})
 
 
-def _add_event_rows(making: Making, stats: LineStats, ids: I64) -> None:
+def _add_event_rows(making: Making, stats: LineStats, ids: U32) -> None:
     """What single events say of their costs and step."""
-    scale = stats.floats("Time Scale Multiplier")
-    scale[scale == 1.0] = np.nan  # the nominal clock, which is also that of events that say nothing
-    floats = {"time_scale": scale, **{column: stats.floats(stat) for column, stat in _EVENT_COSTS.items()}}
-    integers = {column: stats.integers(stat, UNKNOWN) for column, stat in _EVENT_NUMBERS.items()}
+    floats = {column: stats.floats(stat) for column, stat in _EVENT_COSTS.items() if stats.has(stat)}
+    integers = {column: stats.integers(stat, UNKNOWN) for column, stat in _EVENT_NUMBERS.items() if stats.has(stat)}
+    scale = floats.get("time_scale")
+    if scale is not None:
+        scale[scale == 1.0] = np.nan  # the nominal clock, which is also that of events that say nothing
     told = np.zeros(ids.size, bool)
     for values in floats.values():
         told |= ~np.isnan(values)
@@ -111,12 +118,12 @@ def _add_event_rows(making: Making, stats: LineStats, ids: I64) -> None:
         )
 
 
-_EVENT_COSTS = {"flops": "flops", "model_flops": "model_flops", "bytes": "bytes_accessed"}
+_EVENT_COSTS = {"time_scale": "Time Scale Multiplier", "flops": "flops", "model_flops": "model_flops", "bytes": "bytes_accessed"}
 _EVENT_NUMBERS = {"dma_stall_ps": "dma_stall_duration_ps", "step": "group_id"}
 
 
 def _add_stream_rows(
-    making: Making, stats: LineStats, kinds: NDArray[np.uint8], ids: I64, device: int, stream: int | None, gpu_op: GpuOp
+    making: Making, stats: LineStats, kinds: NDArray[np.uint8], ids: U32, device: int, stream: int | None, gpu_op: GpuOp
 ) -> None:
     correlation = stats.integers("correlation_id", UNKNOWN)
     streams = pl.Series([stream], dtype=pl.Int64).new_from_index(0, ids.size)
@@ -178,7 +185,7 @@ def _launch_columns(text: str) -> tuple[int | float | None, ...]:
     return (launch.registers, launch.shared_bytes, *(launch.grid or (None,) * 3), *(launch.block or (None,) * 3), launch.occupancy_pct)
 
 
-def add_gpu_ops(making: Making, stats: LineStats, ids: I64, gpu_op: GpuOp) -> None:
+def add_gpu_ops(making: Making, stats: LineStats, ids: U32, gpu_op: GpuOp) -> None:
     """The HLO instruction, or at least the framework's op, that each event of the stream belongs to."""
     op_code, ops = stats.texts("hlo_op")
     module_code, modules = stats.texts("hlo_module")
@@ -215,7 +222,7 @@ def _first_texts(stats: LineStats, *names: str) -> tuple[I64, list[str]]:
     return codes, texts
 
 
-def _add_steps(making: Making, line: Line, stats: LineStats, ids: I64, names: list[str], device: int) -> None:
+def _add_steps(making: Making, line: Line, stats: LineStats, ids: U32, names: list[str], device: int) -> None:
     group = stats.integers("group_id", UNKNOWN)
     base = making.base_ps(line)
     events = line.events

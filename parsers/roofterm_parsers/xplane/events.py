@@ -25,13 +25,17 @@ LAYOUT_SHARE = 8
 """A layout that fits less than one in this many events is not worth its pass; the rest goes field by field."""
 
 
+DOUBLE, UINT, INT, TEXT, RAW, REFERENCE = 2, 3, 4, 5, 6, 7
+"""Fields of XStat that hold its value."""
+
+
 class StatColumn(NamedTuple):
     """One stat of a line's events: for each event that has it, in order, the field of XStat that holds its value."""
 
     event: NDArray[np.int32]
     """row of the event in its line"""
     wire: U8
-    """2 double, 3 uint64, 4 int64, 5 text, 6 bytes, 7 reference to a stat's name"""
+    """DOUBLE, UINT, INT, TEXT, RAW or REFERENCE (to a stat's name)"""
     value: U64
     """bits of the double or integer; of a text or bytes the position in the file"""
     size: I64 | None
@@ -40,20 +44,22 @@ class StatColumn(NamedTuple):
     def integers(self) -> I64:
         """Values as int64; doubles are cut to integers, texts are 0."""
         plain = self.value.view(np.int64)
-        if (self.wire == 2).any():
+        if self.wire.size == 0 or (self.wire.min() >= UINT and self.wire.max() <= INT):
+            return plain
+        doubles = self.wire == DOUBLE
+        if doubles.any():
             floats = self.value.view(np.float64)
-            fits = np.isfinite(floats) & (np.abs(floats) < 2.0**63)
+            fits = doubles & np.isfinite(floats) & (np.abs(floats) < 2.0**63)
             cut = np.zeros(floats.size, np.int64)
             cut[fits] = floats[fits].astype(np.int64)
-            plain = np.where(self.wire == 2, cut, plain)
-        return np.where(self.wire >= 5, 0, plain)
+            plain = np.where(doubles, cut, plain)
+        return np.where(self.wire >= TEXT, 0, plain)
 
     def floats(self) -> NDArray[np.float64]:
         """Values as float64; texts are NaN."""
-        floats = np.where(self.wire == 2, self.value.view(np.float64), self.value.astype(np.float64))
-        negative = self.wire == 4
-        floats = np.where(negative, self.value.view(np.int64).astype(np.float64), floats)
-        return np.where(self.wire >= 5, np.nan, floats)
+        floats = np.where(self.wire == DOUBLE, self.value.view(np.float64), self.value.astype(np.float64))
+        floats = np.where(self.wire == INT, self.value.view(np.int64).astype(np.float64), floats)
+        return np.where(self.wire >= TEXT, np.nan, floats)
 
 
 @dataclass(slots=True)
@@ -94,7 +100,7 @@ def read_events(
         aggregated += _read_block(block, event, columns[:, a:b], good[a:b], wanted, layouts, found)
         for piece in found:
             piece.event = (piece.event + a).astype(np.int32)
-            if piece.wire in (5, 6):
+            if piece.wire in (TEXT, RAW):
                 piece.value += np.uint64(origin)
             pieces.setdefault(piece.stat, []).append(piece)
         if tick is not None:
@@ -153,7 +159,7 @@ def _column(parts: list[StatValue]) -> StatColumn:
     event = np.concatenate([part.event for part in parts])
     wire = np.repeat(np.array([part.wire for part in parts], np.uint8), [part.event.size for part in parts])
     value = np.concatenate([part.value for part in parts])
-    texts = any(part.wire in (5, 6) for part in parts)
+    texts = any(part.wire in (TEXT, RAW) for part in parts)
     size = np.concatenate([np.zeros(part.event.size, np.int64) if part.size is None else part.size for part in parts]) if texts else None
     column = StatColumn(event, wire, value, size)
     if np.any(event[1:] < event[:-1]):

@@ -75,13 +75,18 @@ class Gather:
                 series.append(pl.Series(column, values).cast(dtype))
         self.tables.setdefault(table, []).append(pl.DataFrame(series))
 
+    def add_frame(self, table: str, rows: pl.DataFrame) -> None:
+        self.add_rows(table, {column: rows[column] for column in rows.columns})
+
     def table(self, name: str, by: str | None = None) -> pl.DataFrame:
         """A side table of all rows, ordered by a column."""
         parts = self.tables.get(name)
         if not parts:
             return empty(name)
-        frame = pl.concat(parts, rechunk=True)
-        return frame.sort(by, maintain_order=True) if by is not None else frame
+        frame = pl.concat(parts)
+        if by is None or frame[by].is_sorted():
+            return frame
+        return frame.sort(by, maintain_order=True)
 
     def zero_ps(self) -> int:
         """The earliest time of all lines, ps, in the file's own time; 0 if there is no slice."""

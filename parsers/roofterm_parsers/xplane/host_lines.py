@@ -14,7 +14,7 @@ from roofterm_parsers.xplane.kinds import host_event_kind
 from roofterm_parsers.xplane.lines import Line
 from roofterm_parsers.xplane.making import Codes, Making, Step, codes, event_name
 from roofterm_parsers.xplane.space import Plane
-from roofterm_parsers.xplane.wire import I64
+from roofterm_parsers.xplane.wire import I64, U32
 
 
 def add_host_line(making: Making, plane: Plane, line: Line, cpu_op: GpuOp) -> None:
@@ -49,7 +49,7 @@ def _kinds(texts: list[str], code: Codes, stats: LineStats) -> NDArray[np.uint8]
     return kinds
 
 
-def _add_steps(making: Making, line: Line, stats: LineStats, ids: I64, texts: list[str], code: Codes) -> None:
+def _add_steps(making: Making, line: Line, stats: LineStats, ids: U32, texts: list[str], code: Codes) -> None:
     numbers = stats.integers("step_num", UNKNOWN)
     base = making.base_ps(line)
     for row in stats.rows("step_num").tolist():

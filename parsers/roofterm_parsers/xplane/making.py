@@ -13,7 +13,7 @@ from roofterm_parsers.xplane.gather import Gather
 from roofterm_parsers.xplane.hlo_rows import HloRows, short_name
 from roofterm_parsers.xplane.lines import Line
 from roofterm_parsers.xplane.space import Plane
-from roofterm_parsers.xplane.wire import I64, Buffer
+from roofterm_parsers.xplane.wire import I64, U32, Buffer
 
 FAR_PS = 1 << 62
 """Lines further apart than this (53 days) do not share an axis."""
@@ -53,7 +53,7 @@ class Making:
 
     def add_track(
         self, plane: Plane, line: Line, kind: TrackKind, names: I64, kinds: NDArray[np.uint8], device: int | None, stream: int | None
-    ) -> I64:
+    ) -> U32:
         """Make the line a track; returns the slice id of each of its events."""
         self.tracks.append(
             {
@@ -71,10 +71,9 @@ class Making:
         events = line.events
         first, order = self.gather.add_line(self.base_ps(line), events.offset_ps, events.dur_ps, names, kinds, events.at)
         self.aggregated += events.aggregated
-        if order is None:
-            return np.arange(first, first + events.metadata.size, dtype=np.int64)
-        ids = np.empty(order.size, np.int64)
-        ids[order] = np.arange(first, first + order.size)
+        ids = np.arange(first, first + events.metadata.size, dtype=np.uint32)
+        if order is not None:
+            ids[order] = ids.copy()
         return ids
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 Buffer: TypeAlias = memoryview
 U8 = NDArray[np.uint8]
+U32 = NDArray[np.uint32]
 I64 = NDArray[np.int64]
 U64 = NDArray[np.uint64]
 
