@@ -54,7 +54,7 @@ def steps(rank: Rank) -> list[dict[str, Any]]:
         exposed_copy = without(without(inside[2], inside[0]), inside[1])
         busy = union_of([*inside[0], *inside[1], *inside[2]])
         gaps = without([(start, end)], busy)
-        host_wait = sum(host_part(rank.work, gap) for gap in gaps)
+        idle = [parts for gap in gaps if (parts := host_and_kernel_part(rank.work, gap))]
         rows.append(
             {
                 "name": window.name,
@@ -66,8 +66,8 @@ def steps(rank: Rank) -> list[dict[str, Any]]:
                 "copy_us": us(length(inside[2])),
                 "exposed_copy_us": us(length(exposed_copy)),
                 "idle_us": us(length(gaps)),
-                "host_wait_us": us(host_wait),
-                "kernel_gap_us": us(length(gaps) - host_wait),
+                "host_wait_us": us(sum(host for host, _ in idle)),
+                "kernel_gap_us": us(sum(kernel for _, kernel in idle)),
                 "launched_device_us": us(length(union(launched_in(rank.work, window)))),
             }
         )
@@ -85,16 +85,14 @@ def step_windows(rank: Rank) -> Spans:
     return windows
 
 
-def host_part(work: list[Work], gap: tuple[int, int]) -> int:
-    """Of an idle gap, what passed before the launch of the next work had ended; all of it if nothing follows."""
+def host_and_kernel_part(work: list[Work], gap: tuple[int, int]) -> tuple[int, int] | None:
+    """An idle gap, cut where the launch of the next work had ended; None if nothing follows whose launch is known."""
     start, end = gap
-    following = [item for item in work if item.start >= end]
-    if not following:
-        return end - start
-    following_first = min(following, key=lambda item: item.start)
-    if following_first.launch is None:
-        return 0
-    return min(max(following_first.launch.end - start, 0), end - start)
+    following = min((item for item in work if item.start >= end), key=lambda item: item.start, default=None)
+    if following is None or following.launch is None:
+        return None
+    launched = min(max(following.launch.end, start), end)
+    return launched - start, end - launched
 
 
 def operators(rank: Rank) -> dict[str, dict[str, float]]:

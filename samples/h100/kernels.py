@@ -81,7 +81,7 @@ def attention_backward(rng: Random, batch: int, heads: int, length: int, width: 
         block=(256, 1, 1),
         registers=255,
         shared_bytes=147456,
-        dur_ns=_jitter(rng, flops / (0.475 * PEAK_BF16), 0.02),
+        dur_ns=_jitter(rng, flops / (0.53 * PEAK_BF16), 0.02),
         flops=flops,
         role="attention backward",
     )

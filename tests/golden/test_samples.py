@@ -66,6 +66,29 @@ def test_ops_have_the_calls_flops_and_device_time_that_were_played(name):
         assert (got["calls"], got["flops"] or 0, got["device_us"]) == (want["calls"], want["flops"], us(want["device_us"])), op
 
 
+@pytest.mark.parametrize("name", SYNTHETIC)
+def test_roofline_counts_the_work_of_each_product(name):
+    """2 m n k FLOPs and 2 (m k + k n + m n) bytes of bf16; the rows of a shape, which differ by strides, taken together."""
+    got: dict[str, dict[str, float]] = {}
+    for row in study(name).roofline(ALL).ops:
+        if row.name == "aten::mm" and row.flops:
+            totals = got.setdefault(row.shapes or "", {"calls": 0, "flops": 0, "bytes": 0, "kernel_us": 0})
+            for key, value in {"calls": row.calls, "flops": row.flops, "bytes": row.bytes["hbm"], "kernel_us": row.time_us}.items():
+                totals[key] += value
+    want = {json.dumps(row.pop("dims"), separators=(",", ":")): us(row) for row in expected(name)["products"]}
+    assert got == want
+
+
+@pytest.mark.parametrize("name", SYNTHETIC)
+def test_roofline_counts_visible_pairs_of_attention(name):
+    """4 FLOPs a pair and element of a head forward, ten backward; with Sq = Sk = n causal attention has n (n + 1) / 2 pairs."""
+    rows = study(name).roofline(ALL).ops
+    for op, role in (("aten::_flash_attention_forward", "attention forward"), ("aten::_flash_attention_backward", "attention backward")):
+        want = expected(name)["work"][role]
+        of_op = [row for row in rows if row.name == op]
+        assert (sum(row.calls for row in of_op), sum(row.flops or 0 for row in of_op)) == (want["calls"], want["flops"])
+
+
 @pytest.mark.parametrize("name", RECORDED)
 def test_op_table_is_the_profilers_own(name):
     """Calls, memory and FLOPs exactly; times to 1 us, since the profiler adds them in floating point."""
