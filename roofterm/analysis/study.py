@@ -22,9 +22,10 @@ from roofterm.analysis.row_filter import row_predicate
 from roofterm.analysis.scope import ALL, STEADY, RoofChoice, Scope
 from roofterm.analysis.selection import Selection, select
 from roofterm.analysis.summary import summarise
+from roofterm.analysis.utilisation import Utilisation, mfu
 from roofterm.analysis.work import WorkClass, device_work
 from roofterm.analysis.worked import by_category, by_kernel, by_op
-from roofterm.hardware.roofs import device_infos, device_warnings
+from roofterm.hardware.roofs import device_infos, device_warnings, mfu_peak
 from roofterm_parsers.nesting import self_times
 from roofterm_parsers.profile import Profile, Warning
 
@@ -128,7 +129,7 @@ class Study:
 
     def steps(self) -> list[results.StepRow]:
         """One row a step and rank, with the breakdown that adds up."""
-        return self._keep("steps", lambda: steps.step_rows(self.profile, self.work, self.windows))
+        return self._keep("steps", self._steps)
 
     def table(self, by: str, scope: Scope = ALL, group: str | None = None) -> pl.DataFrame:
         """The `ops --by` table: columns of `results.TABLES[by]`, most total time first, all rows that the filter lets through.
@@ -149,8 +150,29 @@ class Study:
         """What to fix first, most time at stake first."""
         return []
 
+    def _steps(self) -> list[results.StepRow]:
+        rows = steps.step_rows(self.profile, self.work, self.windows)
+        items = self.bounded().items
+        for number, row in enumerate(rows):
+            mine = items.filter(pl.col("step") == number)
+            used = self._utilisation(mine, row.dur_us / 1e6, mine["device"].n_unique())
+            row.mfu_pct, row.hfu_pct = used.mfu_pct, used.hfu_pct
+        return rows
+
+    def _utilisation(self, items: pl.DataFrame, seconds: float, devices: int) -> Utilisation:
+        """MFU and HFU of items over a time on so many devices."""
+        peak = mfu_peak(self.device) if self.device is not None else None
+        return mfu(items, seconds, devices, peak[1] if peak else None)
+
     def _summary(self) -> results.Summary:
         summary = summarise(self.profile, self.work, self.self_ps, self.steps(), self.flops_total)
+        part = self.selection(STEADY)
+        if part.windows.height:
+            # Ranks work side by side: each device counts the time of its own steps.
+            devices = part.work["device"].n_unique()
+            sources = max(part.windows["source"].n_unique(), 1)
+            used = self._utilisation(self.bounded(STEADY).items, part.length_ps / 1e12 / sources, devices)
+            summary.mfu_pct, summary.mfu_palm_pct, summary.hfu_pct = used.mfu_pct, used.mfu_palm_pct, used.hfu_pct
         if self.is_torch:
             summary.self_cpu_us = int(self.profiler_events["self_ps"].sum()) / steps.US
         return summary

@@ -101,6 +101,18 @@ COMMANDS = (
     ),
     Command("steps", "steps", "one row a step: its time and where it went", ANY),
     Command(
+        "roofline",
+        "roofline",
+        "how near the program, its ops or its kernels come to the hardware's limits",
+        (
+            _value(
+                "--level", help="program, category, op (default) or kernel", choices=("program", "category", "op", "kernel"), default="op"
+            ),
+            _value("--xprof", help="XProf's roofline tool as this version has it (2.24.2 or 2.23.1), in JSON", metavar="VERSION"),
+            *ANY,
+        ),
+    ),
+    Command(
         "measure",
         "measure",
         "measure this machine's roofs with torch, and keep them for later rooflines",
@@ -116,6 +128,7 @@ COMMANDS = (
         paths=None,
     ),
     Command("devices", "devices", "the hardware table; what a name resolves to, and why", (*TABLE, *LOOKS, *VOICE), paths="*", noun="NAME"),
+    Command("cache", "cache", "info or clear: the cache of parsed profiles", (_DEBUG,), paths="*", noun="WHAT"),
     Command("explain", "explain", "what a figure means, and its source", (_DEBUG,), paths="*", noun="NAME"),
 )
 

@@ -143,6 +143,30 @@ DEVICE_COLUMNS = (
 )
 
 
+def _intensity(value: float | None) -> str:
+    return UNKNOWN if value is None else si(value) if value >= 1000 else figures(value)
+
+
+ROOFLINE_COLUMNS = (
+    NAME,
+    Column("step", "step", words, right=False),
+    CATEGORY,
+    CALLS,
+    Column("time_us", "time", duration_us),
+    Column("intensity", "FLOP/B", _intensity),
+    Column("flops_per_s", "rate", flops_rate),
+    Column("bytes_per_s", "traffic", byte_rate),
+    ROOF,
+    Column("limit", "limit", words, right=False),
+    Column("headroom_us", "headroom", duration_us),
+    DTYPE,
+    SHAPES,
+    Column("flags", "flags", words, right=False),
+    Column("pct_of_peak_flops", "% of peak", pct),
+    Column("pct_of_peak_bw", "% of bandwidth", pct),
+)
+
+
 def shown(columns: Sequence[Column], records: Sequence[dict[str, Any]]) -> list[Column]:
     """The columns that say something about these rows."""
     return [c for c in columns if not records or any(_says(c, record.get(c.name)) for record in records)]
