@@ -75,9 +75,6 @@ class Gather:
                 series.append(pl.Series(column, values).cast(dtype))
         self.tables.setdefault(table, []).append(pl.DataFrame(series))
 
-    def add_frame(self, table: str, rows: pl.DataFrame) -> None:
-        self.add_rows(table, {column: rows[column] for column in rows.columns})
-
     def table(self, name: str, by: str | None = None) -> pl.DataFrame:
         """A side table of all rows, ordered by a column."""
         parts = self.tables.get(name)

@@ -14,7 +14,6 @@ from roofterm_parsers.errors import Interrupted, ProfileError
 from roofterm_parsers.profile import DEVICES, LINKS, STEPS, TRACKS, Profile, Source, Warning, empty
 from roofterm_parsers.xplane.device_lines import add_device_line
 from roofterm_parsers.xplane.devices import device_row, plain_stats
-from roofterm_parsers.xplane.executions import shared_costs
 from roofterm_parsers.xplane.gather import Gather
 from roofterm_parsers.xplane.host_lines import add_host_line
 from roofterm_parsers.xplane.kinds import DEVICE_STATS, HOST_STATS, SILENT_PLANES, device_of
@@ -118,9 +117,6 @@ def _profile(
     )
     mean_event_costs(making.hlo, profile.hlo, profile.hlo_events)
     profile.hlo_ops, profile.hlo_facts = making.hlo.frames()
-    if not profile.kernels.is_empty():
-        gather.add_frame("hlo_events", shared_costs(profile.slices, profile.kernels, profile.hlo, profile.hlo_ops))
-        profile.hlo_events = gather.table("hlo_events", "slice")
     profile.memory, profile.allocations = _memory(gather, zero_ps)
     profile.links = _links(profile)
     profile.warnings = _warnings(making, space, source, devices, programs, lines_damaged, events_damaged)
