@@ -19,6 +19,8 @@ I64 = NDArray[np.int64]
 U32 = NDArray[np.uint32]
 NONE = -1
 """no slice, no id of a group"""
+SPARSE = 8
+"""Ids that span more than this many times their number are numbered anew before they are looked up."""
 SLACK_PS = 2_000_000
 """By how much a launch may lie outside of the op that names it: both ends of an old trace are rounded to whole microseconds."""
 
@@ -103,33 +105,41 @@ def pair_backward(slices: pl.DataFrame, ids: Ids, is_backward: NDArray[np.bool_]
 
 
 class Lookup:
-    """From (group, id) to the slice with the smallest `key`."""
+    """From (group, id) to the slice that has it; of several the one with the smallest key, then the first."""
 
     def __init__(self, ids: Ids, key: I64) -> None:
         """`key` is that of every slice, by its id."""
-        self._numbers = np.unique(ids.id)
-        code = self._code(ids.group, np.searchsorted(self._numbers, ids.id))
-        order = np.lexsort((ids.slice, key[ids.slice], code))
-        code = code[order]
-        first = np.ones(code.size, bool)
-        np.not_equal(code[1:], code[:-1], out=first[1:])
-        self._codes = code[first]
-        self._slices = ids.slice[order][first]
-
-    def _code(self, group: I64, place: I64) -> I64:
-        return group * (self._numbers.size + 1) + place
+        self._low = int(ids.id.min()) if ids.id.size else 0
+        span = (int(ids.id.max()) if ids.id.size else 0) - self._low + 1
+        groups = int(ids.group.max()) + 1 if ids.group.size else 1
+        self._numbers: I64 | None = None
+        if span * groups > SPARSE * ids.id.size + (1 << 16):
+            self._numbers = np.unique(ids.id)
+            span = self._numbers.size
+        self._span, self._groups = span, groups
+        place, _ = self._place(ids.id)
+        code = ids.group * span + place
+        self._slices = np.full(span * groups, NONE, np.int64)
+        self._slices[code] = ids.slice
+        shared = np.bincount(code, minlength=1) > 1
+        if shared.any():
+            rows = np.flatnonzero(shared[code])
+            order = rows[np.lexsort((ids.slice[rows], key[ids.slice[rows]]))]
+            self._slices[code[order[::-1]]] = ids.slice[order[::-1]]
 
     def __call__(self, ids: Ids) -> I64:
-        found = np.full(ids.slice.size, NONE, np.int64)
-        if self._codes.size == 0 or ids.slice.size == 0:
-            return found
-        place = np.minimum(np.searchsorted(self._numbers, ids.id), self._numbers.size - 1)
-        known = self._numbers[place] == ids.id
-        code = self._code(ids.group, place)
-        at = np.minimum(np.searchsorted(self._codes, code), self._codes.size - 1)
-        hit = known & (self._codes[at] == code)
-        found[hit] = self._slices[at[hit]]
-        return found
+        """The slice of each id, NONE where nothing has it."""
+        place, known = self._place(ids.id)
+        known &= ids.group < self._groups
+        return np.where(known, self._slices[np.where(known, ids.group * self._span + place, 0)], NONE)
+
+    def _place(self, ids: I64) -> tuple[I64, NDArray[np.bool_]]:
+        """Place of each id among those of a group, and whether it can have one."""
+        if self._numbers is None:
+            known = (ids >= self._low) & (ids < self._low + self._span)
+            return np.where(known, ids - self._low, 0), known
+        place = np.minimum(np.searchsorted(self._numbers, ids), self._span - 1)
+        return place, self._numbers[place] == ids
 
 
 def _spread(values: I64, at: I64, size: int) -> I64:

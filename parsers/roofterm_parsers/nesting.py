@@ -16,33 +16,31 @@ I64 = NDArray[np.int64]
 U32 = NDArray[np.uint32]
 U16 = NDArray[np.uint16]
 
+DEEPEST = 0xFFFF
+_NONE = -1
+
 
 def nest(track: U32, start_ps: I64, dur_ps: I64) -> tuple[U32, U16]:
     """Parent and depth of slices sorted by (track, start, -dur).
 
-    Returns (parent, depth): parent is the row of the innermost slice of the same track around it, or ROOT. Tracks whose
-    slices nest properly take a vectorised path; one with a partial overlap, or with a length of zero, is walked with a stack.
+    Returns (parent, depth): parent is the row of the innermost slice of the same track around it, or ROOT. Depths and
+    parents come from counting ends, which is right as long as slices nest properly; only the stretches where one sticks out
+    of its parent are walked with a stack.
     """
     n = track.size
     parent = np.full(n, ROOT, np.uint32)
     depth = np.zeros(n, np.uint16)
     if n == 0:
         return parent, depth
-    bounds = np.concatenate(([0], np.flatnonzero(np.diff(track)) + 1, [n]))
-    end = start_ps + dur_ps
-    for a, b in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
-        if b - a == 1:
+    bounds = [0, *(np.flatnonzero(track[1:] != track[:-1]) + 1).tolist(), n]
+    for a, b in zip(bounds[:-1], bounds[1:], strict=True):
+        start = start_ps[a:b]
+        end = start + dur_ps[a:b]
+        if b - a == 1 or np.all(end[:-1] <= start[1:]):
             continue
-        s, e = start_ps[a:b], end[a:b]
-        if np.all(e[:-1] <= s[1:]):
-            continue
-        found = _nest_proper(s, e)
-        if found is None:
-            found = _nest_any(s, e)
-        p, d = found
-        inside = p >= 0
-        parent[a:b][inside] = (p[inside] + a).astype(np.uint32)
-        depth[a:b] = d
+        above, level = _nest_track(start, end)
+        np.add(above, a, out=parent[a:b], where=above != _NONE, casting="unsafe")
+        np.minimum(level, DEEPEST, out=depth[a:b], casting="unsafe")
     return parent, depth
 
 
@@ -59,60 +57,113 @@ def cut_ends(parent: U32, start_ps: I64, dur_ps: I64) -> I64:
     """End (ps) of each slice, cut to that of its parent's (cut) end."""
     end = start_ps + dur_ps
     child = np.flatnonzero(parent != ROOT)
-    sticking = child[end[child] > end[parent[child]]]
-    if sticking.size == 0:
-        return end
-    # Parents come before their children, so a cut travels down in one pass over the children in order.
-    first = int(sticking[0])
-    rows = child[np.searchsorted(child, first) :]
-    ends = end.tolist()
-    for row, above in zip(rows.tolist(), parent[rows].tolist(), strict=True):
-        if ends[row] > ends[above]:
-            ends[row] = ends[above]
-    return np.array(ends, np.int64)
+    around = parent[child]
+    sticking = np.flatnonzero(end[child] > end[around])
+    while sticking.size:  # a cut travels down, one level a turn
+        end[child[sticking]] = end[around[sticking]]
+        sticking = np.flatnonzero(end[child] > end[around])
+    return end
 
 
-def _nest_proper(s: I64, e: I64) -> tuple[I64, U16] | None:
-    """Parents and depths by counting ends; None if the slices do not nest properly. One without a length holds nothing."""
-    n = s.size
-    long = e > s
-    ends = np.sort(e[long])
-    depth = np.cumsum(long) - long - np.searchsorted(ends, s, side="right")
-    if depth.min() < 0 or depth.max() > 0xFFFF:
-        return None
-    parent = np.full(n, -1, np.int64)
-    order = np.argsort(depth, kind="stable")
-    bounds = np.searchsorted(depth[order], np.arange(int(depth.max()) + 2))
+def _nest_track(start: I64, end: I64) -> tuple[I64, I64]:
+    """Parents (rows, or -1) and depths of the slices of one track."""
+    level = _open_before(start, end)
+    above = _parents(level, end > start)
+    wrong = _sticking_out(start, end, above)
+    if wrong.size == 0:
+        return above, level
+    cut = end.copy()
+    for a, b in _stretches(level, above, wrong):
+        _walk(start, cut, above, level, a, b)
+    if not _is_nested(start, end, cut, above, level):
+        above = np.full(start.size, _NONE, np.int64)
+        level = np.zeros(start.size, np.int64)
+        _walk(start, end.copy(), above, level, 0, start.size)
+    return above, level
+
+
+def _open_before(start: I64, end: I64) -> I64:
+    """How many earlier slices have not ended where each starts. One without a length holds nothing."""
+    long = end > start
+    ended = np.searchsorted(np.sort(end[long]), start, side="right")
+    return np.cumsum(long) - long - ended
+
+
+def _parents(level: I64, long: NDArray[np.bool_]) -> I64:
+    """The last earlier slice of some length that is one level up."""
+    parent = np.full(level.size, _NONE, np.int64)
+    deepest = int(level.max())
+    order = np.argsort(level.astype(np.uint16) if deepest <= DEEPEST else level, kind="stable")
+    bounds = np.searchsorted(level[order], np.arange(deepest + 2))
     above = order[bounds[0] : bounds[1]]
-    for level in range(1, bounds.size - 1):
-        here = order[bounds[level] : bounds[level + 1]]
+    for depth in range(1, deepest + 1):
+        here = order[bounds[depth] : bounds[depth + 1]]
         above = above[long[above]]
-        at = np.searchsorted(above, here) - 1
-        if at.size and at[0] < 0:
-            return None
-        parent[here] = above[at]
+        if above.size:
+            place = np.searchsorted(above, here) - 1
+            parent[here] = np.where(place >= 0, above[place], _NONE)
         above = here
-    inside = parent >= 0
-    if np.any(e[inside] > e[parent[inside]]) or np.any(s[inside] >= e[parent[inside]]):
-        return None
-    return parent, depth.astype(np.uint16)
+    return parent
 
 
-def _nest_any(s: I64, e: I64) -> tuple[I64, U16]:
-    n = s.size
-    parent = [-1] * n
-    depth = [0] * n
-    starts, ends = s.tolist(), e.tolist()
+def _sticking_out(start: I64, end: I64, parent: I64) -> I64:
+    """Slices that do not lie within their parents, or have none where they should."""
+    inside = np.flatnonzero(parent != _NONE)
+    around = parent[inside]
+    return inside[(end[inside] > end[around]) | (start[inside] >= end[around])]
+
+
+def _stretches(level: I64, parent: I64, wrong: I64) -> list[tuple[int, int]]:
+    """Rows around each fault: from the slice that is stuck out of to the next that lies no deeper."""
+    found: list[tuple[int, int]] = []
+    shallow: dict[int, I64] = {}
+    for row in wrong.tolist():
+        if found and row < found[-1][1]:
+            continue
+        first = int(parent[row])
+        depth = int(level[first])
+        if depth not in shallow:
+            shallow[depth] = np.flatnonzero(level <= depth)
+        place = int(np.searchsorted(shallow[depth], row))
+        after = int(shallow[depth][place]) if place < shallow[depth].size else level.size
+        while found and found[-1][1] > first:
+            first = min(first, found.pop()[0])
+        found.append((first, after))
+    return found
+
+
+def _walk(start: I64, end: I64, parent: I64, level: I64, a: int, b: int) -> None:
+    """Nest rows a to b with a stack, below the parent that row a has; cuts the ends of those that stick out."""
+    top = int(parent[a])
+    base = int(level[a])
+    starts, ends = start[a:b].tolist(), end[a:b].tolist()
+    limit = int(end[top]) if top != _NONE else None
     stack: list[int] = []
-    for i in range(n):
-        start = starts[i]
-        while stack and ends[stack[-1]] <= start:
+    parents, levels = [top] * (b - a), [base] * (b - a)
+    for i, begin in enumerate(starts):
+        while stack and ends[stack[-1]] <= begin:
             stack.pop()
         if stack:
-            top = stack[-1]
-            parent[i] = top
-            depth[i] = min(len(stack), 0xFFFF)
-            if ends[i] > ends[top]:
-                ends[i] = ends[top]
+            around = stack[-1]
+            parents[i] = around + a
+            levels[i] = base + len(stack)
+            if ends[i] > ends[around]:
+                ends[i] = ends[around]
+        elif limit is not None and ends[i] > limit:
+            ends[i] = limit
         stack.append(i)
-    return np.array(parent, np.int64), np.array(depth, np.uint16)
+    parent[a:b] = parents
+    level[a:b] = levels
+    end[a:b] = ends
+
+
+def _is_nested(start: I64, end: I64, cut: I64, parent: I64, level: I64) -> bool:
+    """Whether the ends are cut as the rule says, and depths and parents are those of slices with such ends."""
+    inside = np.flatnonzero(parent != _NONE)
+    around = parent[inside]
+    expected = end.copy()
+    expected[inside] = np.minimum(end[inside], cut[around])
+    if not np.array_equal(expected, cut) or np.any(start[inside] >= cut[around]):
+        return False
+    open_before = _open_before(start, cut)
+    return np.array_equal(open_before, level) and np.array_equal(_parents(open_before, cut > start), parent)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -15,11 +14,11 @@ from roofterm_parsers import linking
 from roofterm_parsers.chrome import device_tables, doubts, header, host_tables, marks, xla_tables
 from roofterm_parsers.chrome.axis import Axis, axis_of, off_axis
 from roofterm_parsers.chrome.categories import KINETO_CATEGORIES
+from roofterm_parsers.chrome.codes import Columns, Lane
 from roofterm_parsers.chrome.context import Context
-from roofterm_parsers.chrome.decoding import Columns, Lane
 from roofterm_parsers.chrome.devices import Devices
 from roofterm_parsers.chrome.gathering import OPEN_PS, Gathered
-from roofterm_parsers.chrome.kinds import Named, kinds_by_category, kinds_by_line, pair_names, xla_lanes
+from roofterm_parsers.chrome.kinds import kinds_by_category, kinds_by_line, pair_names, xla_lanes
 from roofterm_parsers.chrome.naming import Names
 from roofterm_parsers.chrome.ordering import slice_order
 from roofterm_parsers.chrome.pairing import pair
@@ -27,7 +26,7 @@ from roofterm_parsers.chrome.steps import steps_of
 from roofterm_parsers.chrome.tracks import Tracks, groups_of
 from roofterm_parsers.errors import ProfileError
 from roofterm_parsers.nesting import nest
-from roofterm_parsers.profile import NAMES, SLICES, Kind, Profile, Source, TrackKind, Warning
+from roofterm_parsers.profile import NAMES, SLICES, Profile, Source, Warning
 
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
@@ -131,7 +130,7 @@ def assemble(gathered: Gathered, file: FileFacts, source: Source, *, xla: bool) 
 
 def _slices(start: I64, dur: I64, track: U32, name: U32, kind: U8, offset: NDArray[np.uint64]) -> pl.DataFrame:
     parent, depth = nest(track, start, dur)
-    columns = {
+    columns: Columns = {
         "start_ps": start,
         "dur_ps": dur,
         "track": track,
@@ -198,6 +197,3 @@ def _form(lanes: Sequence[Lane], file: FileFacts, xla: bool) -> str:
     if header.is_kineto(file.top) or any(category.lower() in KINETO_CATEGORIES for _, category, _, _ in lanes):
         return "kineto"
     return "chrome"
-
-
-__all__ = ["FileFacts", "Kind", "Named", "TrackKind", "assemble", "msgspec"]

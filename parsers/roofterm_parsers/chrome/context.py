@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from roofterm_parsers.chrome.axis import Axis
 from roofterm_parsers.chrome.categories import Group
-from roofterm_parsers.chrome.decoding import Columns, Lane
+from roofterm_parsers.chrome.codes import Columns, Lane
 from roofterm_parsers.chrome.devices import Devices
 from roofterm_parsers.chrome.gathering import Gathered
 from roofterm_parsers.chrome.naming import Names
@@ -21,6 +21,8 @@ from roofterm_parsers.profile import HOST_CALL_KINDS, WORK_KINDS, Profile
 I64 = NDArray[np.int64]
 U32 = NDArray[np.uint32]
 
+_IS_WORK = np.isin(np.arange(256), [int(kind) for kind in WORK_KINDS])
+_IS_CALL = np.isin(np.arange(256), [int(kind) for kind in HOST_CALL_KINDS])
 NO_ROWS = np.zeros(0, np.int64)
 
 
@@ -72,11 +74,13 @@ class GatheredIds:
     launch: tuple[I64, I64] = (NO_ROWS, NO_ROWS)
     launch_external: tuple[I64, I64] = (NO_ROWS, NO_ROWS)
     op_external: tuple[I64, I64] = (NO_ROWS, NO_ROWS)
+    linked: I64 | None = None
+    """work that calls launch; None: all of it"""
 
     def linkable(self, profile: Profile, context: Context) -> Linkable:
         kinds = profile.slices["kind"].to_numpy()
-        work = np.flatnonzero(np.isin(kinds, [int(kind) for kind in WORK_KINDS]))
-        calls = np.flatnonzero(np.isin(kinds, [int(kind) for kind in HOST_CALL_KINDS]))
+        work = np.flatnonzero(_IS_WORK[kinds]) if self.linked is None else self.linked
+        calls = np.flatnonzero(_IS_CALL[kinds])
         group = context.group_of_lane[context.lane]
         return Linkable(
             work=work,

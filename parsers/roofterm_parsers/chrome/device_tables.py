@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from roofterm_parsers import linking
 from roofterm_parsers.chrome.categories import Group
+from roofterm_parsers.chrome.codes import Columns
 from roofterm_parsers.chrome.context import Context, GatheredIds, with_id
-from roofterm_parsers.chrome.decoding import Columns
 from roofterm_parsers.chrome.events import NULL
 from roofterm_parsers.chrome.frames import bounded, nullable, table
 from roofterm_parsers.chrome.naming import rank_prefix, trailing_number

@@ -96,6 +96,8 @@ class XlaArgs(Struct, gc=False, frozen=True):
     framework_op: Raw = field(default=NO_TEXT, name="tf_op")
     eager: Raw = field(default=NO_TEXT, name="is_eager")
     group: Raw = field(default=NO_TEXT, name="group_id")
+    annotation: Raw = NO_TEXT
+    level: Raw = field(default=NO_TEXT, name="level 0")
     util: Raw = field(default=NO_TEXT, name="% util")
     occupancy: Raw = field(default=NO_TEXT, name="theoretical_occupancy_pct")
 
@@ -134,6 +136,8 @@ HLO_FIELDS = (
     "category",
     "framework_op",
     "name",
+    "level",
+    "annotation",
     "source",
     "source_stack",
     "deduplicated",

@@ -20,7 +20,7 @@ from roofterm_parsers.chrome.categories import (
     SLICE,
     Group,
 )
-from roofterm_parsers.chrome.decoding import Block, Codes, Columns, Lane
+from roofterm_parsers.chrome.codes import Block, Codes, Columns, Lane, Whole
 
 I64 = NDArray[np.int64]
 U32 = NDArray[np.uint32]
@@ -78,7 +78,7 @@ class Gathered:
         self.marks = Table()
         self.flows = Table()
         self.groups: dict[int, Table] = {}
-        self.whole: list[tuple[int, str, str, int | str, int | str, bytes]] = []
+        self.whole: list[Whole] = []
         """events with all their arguments; the first item is the slice, or -1"""
         self.damage: Counter[str] = Counter()
         self.trailers: list[bytes] = []
@@ -141,7 +141,7 @@ class Gathered:
             if not kept.all():
                 values = {key: value[kept] for key, value in values.items()}
             self.groups.setdefault(group, Table()).add(values)
-        self.whole += [(int(row_of[row]), *rest) for row, *rest in block.whole]
+        self.whole += [(int(row_of[w[0]]), *w[1:]) for w in block.whole]
 
     def table(self, group: Group) -> Columns | None:
         """The joined columns of a kind of event; None if there is none."""

@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from roofterm_parsers.chrome.arguments import signature_parts
 from roofterm_parsers.chrome.categories import Group
 from roofterm_parsers.chrome.context import Context, GatheredIds, with_id
-from roofterm_parsers.chrome.decoding import signature_parts
 from roofterm_parsers.chrome.events import NULL
 from roofterm_parsers.chrome.frames import nullable, table
 from roofterm_parsers.chrome.header import integer

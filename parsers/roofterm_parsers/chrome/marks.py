@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from roofterm_parsers.chrome.axis import Axis
 from roofterm_parsers.chrome.categories import FLOW_START, Group
+from roofterm_parsers.chrome.codes import Columns
 from roofterm_parsers.chrome.context import Context
-from roofterm_parsers.chrome.decoding import Columns
 from roofterm_parsers.chrome.events import NULL
 from roofterm_parsers.chrome.frames import nullable, table
 from roofterm_parsers.chrome.gathering import Gathered

@@ -20,10 +20,12 @@ def steps_of(profile: Profile, xla: list[XlaStep]) -> pl.DataFrame:
     dur = profile.slices["dur_ps"].to_numpy()
     found = xla or _profiler_steps(profile)
     found.sort(key=lambda step: (int(start[step.slice]), -int(dur[step.slice]), step.slice))
-    rows: dict[tuple[int | None, int], dict[str, Any]] = {}
+    if any(step.device is not None for step in found):  # a device's own line of steps goes before the host's marks
+        found = [step for step in found if step.device is not None]
+    rows: dict[tuple[int, str], dict[str, Any]] = {}
     for step in found:
         rows.setdefault(
-            (step.device, step.number),
+            (step.number, step.name),
             {
                 "source": 0,
                 "number": step.number,

@@ -7,12 +7,10 @@ decimals) is read one by one as a decimal fraction.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
 from functools import lru_cache
 
 import numpy as np
-from msgspec import Raw
 from numpy.typing import NDArray
 
 I64 = NDArray[np.int64]
@@ -31,13 +29,11 @@ _TENS = 10 ** np.arange(_MOST_DIGITS + 1, dtype=np.int64)
 _EXACT = Context(prec=60, rounding=ROUND_HALF_EVEN, Emax=999999, Emin=-999999)
 
 
-def microseconds(texts: Sequence[Raw]) -> tuple[I64, I64, U8]:
-    """Values (µs, as written in the file) as (whole µs, rest in ps with the sign of the value, state)."""
-    return microseconds_of(b",".join(texts), len(texts), texts)
+def microseconds(joined: bytes, count: int) -> tuple[I64, I64, U8]:
+    """Values (µs) joined by commas as (whole µs, rest in ps with the sign of the value, state).
 
-
-def microseconds_of(joined: bytes, count: int, texts: Sequence[Raw] | None = None) -> tuple[I64, I64, U8]:
-    """As `microseconds`, of texts already joined by commas."""
+    A value that holds a comma itself is no number; the caller has put something else in its place.
+    """
     us = np.zeros(count, np.int64)
     ps = np.zeros(count, np.int64)
     state = np.zeros(count, np.uint8)
@@ -45,12 +41,8 @@ def microseconds_of(joined: bytes, count: int, texts: Sequence[Raw] | None = Non
         return us, ps, state
     text = np.frombuffer(joined + b",", np.uint8)
     ends = np.flatnonzero(text == _COMMA)
-    if ends.size != count:  # a comma inside a value: a list or an object stands where a number should
-        if texts is None:
-            raise ValueError("the joined texts do not have the number of values that was said")
-        for i, value in enumerate(texts):
-            us[i], ps[i], state[i] = one(bytes(value))
-        return us, ps, state
+    if ends.size != count:
+        raise ValueError(f"{ends.size} values instead of {count}")
     starts = np.empty(count, np.int64)
     starts[0] = 0
     np.add(ends[:-1], 1, out=starts[1:])
@@ -75,7 +67,7 @@ def microseconds_of(joined: bytes, count: int, texts: Sequence[Raw] | None = Non
     if finer.size:  # a tie between two picoseconds is left to exact arithmetic
         plain[finer] = text[points[finer] + 7] != _FIVE
     shape = (points - firsts) * 32 + decimals
-    for kind in np.unique(shape[plain]).tolist():
+    for kind in np.flatnonzero(np.bincount(shape[plain])).tolist():
         whole, rest = divmod(kind, 32)
         rows = np.flatnonzero(plain & (shape == kind))
         us[rows] = _digits(text, firsts[rows], whole)
@@ -89,7 +81,9 @@ def microseconds_of(joined: bytes, count: int, texts: Sequence[Raw] | None = Non
     if minus.any():
         np.negative(us, out=us, where=minus)
         np.negative(ps, out=ps, where=minus)
-    for i in np.flatnonzero(~plain).tolist():
+    empty = ends == starts
+    state[empty] = ABSENT
+    for i in np.flatnonzero(~plain & ~empty).tolist():
         us[i], ps[i], state[i] = one(joined[starts[i] : ends[i]])
     return us, ps, state
 

@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from roofterm_parsers.chrome.categories import FLOW_END, PHASES, TRACK_KINDS
-from roofterm_parsers.chrome.decoding import Lane
+from roofterm_parsers.chrome.codes import Lane
 from roofterm_parsers.chrome.naming import Names, natural, rank_prefix, trailing_number
 from roofterm_parsers.profile import TRACKS, Kind, TrackKind
 
@@ -49,7 +49,8 @@ class Tracks:
         for used in np.flatnonzero(np.bincount(code, minlength=table.size)).tolist():
             _, _, pid, tid = self.lanes[used // _CLASSES]
             table[used] = self._row(str(pid), str(tid), used % _CLASSES)
-        return table[code]
+        track: U32 = table[code]
+        return track
 
     def of_marks(self, lane: U32) -> U32:
         """Track of each mark or arrow: that of the slices of its thread, else a new one."""
@@ -69,7 +70,8 @@ class Tracks:
             else:
                 profiler = isinstance(pid, str) and pid in _PROFILER_PROCESSES
                 table[used] = self._row(process, thread, TrackKind.PROFILER if profiler else TrackKind.HOST)
-        return table[lane]
+        track: U32 = table[lane]
+        return track
 
     def order(self, names: Names) -> I64:
         """Place of each track: by process as the file sorts them, the profiler's own last, then by thread."""

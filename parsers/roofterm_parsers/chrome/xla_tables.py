@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -9,25 +10,30 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from roofterm_parsers.chrome.arguments import hlo_parts
 from roofterm_parsers.chrome.categories import Group
+from roofterm_parsers.chrome.codes import Columns
 from roofterm_parsers.chrome.context import Context, GatheredIds, XlaStep, with_id
-from roofterm_parsers.chrome.decoding import Columns, hlo_parts
 from roofterm_parsers.chrome.events import NULL
 from roofterm_parsers.chrome.frames import bounded, nullable, table
 from roofterm_parsers.chrome.gathering import Gathered
 from roofterm_parsers.chrome.kinds import XlaLanes
-from roofterm_parsers.profile import COPIES, COUNTERS, HLO, HLO_OPS, HOST_CALL_KINDS, KERNELS, RUNTIME, Kind, TrackKind
+from roofterm_parsers.profile import COPIES, COUNTERS, HLO, HLO_OPS, HOST_CALL_KINDS, KERNELS, RUNTIME, WORK_KINDS, Kind, TrackKind
 from roofterm_parsers.xplane.details import copy_of, launch_of
-from roofterm_parsers.xplane.kinds import stream_of
+from roofterm_parsers.xplane.kinds import device_of, stream_of
 
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
 U32 = NDArray[np.uint32]
 T = TypeVar("T")
 
-_MODULE = r"^(?P<program>.*)\((?P<id>\d+)\)$"
+_MODULE = re.compile(r"(?P<program>.*)\((?P<id>\d{1,20})\)\Z")
+_INSTRUCTION = re.compile(r"%?([\w.\-]+) = ")
 _SAYS_NOTHING = "XlaModule:"
 _MOST_U32 = (1 << 32) - 1
+
+
+_WORK_OR_ASYNC = np.isin(np.arange(256), [int(kind) for kind in (*WORK_KINDS, Kind.ASYNC)])
 
 
 def refine_kinds(gathered: Gathered, kinds: U8, row_of: I64, lane: U32, lines: XlaLanes) -> Columns | None:
@@ -72,9 +78,10 @@ def fill(context: Context, lines: XlaLanes, columns: Columns) -> GatheredIds:
     _fill_work(context, slices, kinds, device, stream, columns)
     correlation = columns["correlation"]
     calls = np.isin(kinds, [int(kind) for kind in HOST_CALL_KINDS]) & (correlation != NULL)
-    work = np.isin(kinds, [int(Kind.KERNEL), int(Kind.COPY), int(Kind.MEMSET)]) & (device >= 0)
+    work = np.isin(kinds, [int(kind) for kind in WORK_KINDS]) & (device >= 0) & (stream != NULL)
     ids.launch = slices[calls], correlation[calls]
     ids.work = with_id(slices[work], correlation[work], NULL)
+    ids.linked = slices[work]
     context.profile.runtime = table(RUNTIME, {"slice": slices[calls], "correlation": correlation[calls]})
     _fill_hlo(context, slices, kinds, columns["hlo"], device)
     _fill_counters(context, slices, columns["util"])
@@ -96,10 +103,8 @@ def _has_hlo_op(gathered: Gathered, code: U32) -> NDArray[np.bool_]:
 
 def _devices(context: Context, lines: XlaLanes) -> I64:
     """Row of devices for each lane; -1 on the host. Devices that the file names without work have a row too."""
-    from roofterm_parsers.xplane.kinds import device_of
-
     kinds = context.profile.slices["kind"].to_numpy()
-    work = np.isin(kinds, [int(Kind.KERNEL), int(Kind.COPY), int(Kind.MEMSET)])
+    work = np.isin(kinds, [int(kind) for kind in WORK_KINDS])
     worked = np.bincount(context.lane[work], minlength=len(context.lanes)) > 0
     named = {
         (process, found)
@@ -115,9 +120,9 @@ def _devices(context: Context, lines: XlaLanes) -> I64:
     device_of_lane = np.array([-1 if device is None else rows[device] for device in lines.device], np.int64)
     of_thread = {(str(pid), str(tid)): int(device_of_lane[i]) for i, (_, _, pid, tid) in enumerate(context.lanes)}
     for track in context.tracks.rows:
-        found = of_thread.get((track.process, track.thread), -1)
-        if found >= 0 and track.kind in (TrackKind.DEVICE, TrackKind.DEVICE_OTHER):
-            track.device = found
+        row = of_thread.get((track.process, track.thread), -1)
+        if row >= 0 and track.kind in (TrackKind.DEVICE, TrackKind.DEVICE_OTHER):
+            track.device = row
             track.stream = stream_of(context.names.thread.get((track.process, track.thread), ""))
     return device_of_lane
 
@@ -219,16 +224,15 @@ def _module_of(context: Context, slices: I64, device: I64) -> I64:
 
 def _instruction(parts: dict[str, str | None], module: str | None) -> dict[str, Any] | None:
     """A row of hlo_ops; None where the texts name no instruction and no op of the framework."""
-    import re
-
-    framework = next((text for key in ("name", "framework_op") if (text := parts[key]) and text != _SAYS_NOTHING), None)
+    told = (parts[key] for key in ("name", "level", "annotation", "framework_op"))
+    framework = next((text for text in told if text and text != _SAYS_NOTHING), None)
     program, number = parts["module"], None
-    if module is not None and (match := re.match(_MODULE, module)):
+    if module is not None and (match := _MODULE.match(module)):
         program, number = match["program"], int(match["id"])
         number = number if number < 1 << 64 else None
     name = parts["op"]
     if name is None and parts["text"] and parts["category"]:
-        found = re.match(r"%?([\w.\-]+) = ", parts["text"])
+        found = _INSTRUCTION.match(parts["text"])
         name = found[1] if found else None
     if name is None and framework is None:
         return None
