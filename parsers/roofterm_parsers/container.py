@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import zstandard
 
 from roofterm_parsers.deflate import Deflate, Layer, Pushback, State
-from roofterm_parsers.errors import ProfileError
+from roofterm_parsers.errors import ProfileError, TooLarge
 from roofterm_parsers.inputs import Raw
 from roofterm_parsers.profile import Warning
 
@@ -72,7 +72,7 @@ class Stream:
         self.ended = self.ended or len(data) < size
         self.bytes_expanded += len(data)
         if self.bytes_expanded > self._most_bytes:
-            raise ProfileError(
+            raise TooLarge(
                 f"{self.path}: holds more than {size_text(self._most_bytes)}, too much for {size_text(self.max_memory)} of memory; "
                 "raise --max-memory, or record fewer steps",
                 self.path,

@@ -16,3 +16,7 @@ class ProfileError(Exception):
 
 class Interrupted(ProfileError):
     """Loading was stopped by the user (esc, Ctrl+C)."""
+
+
+class TooLarge(ProfileError):
+    """More memory would be needed than is allowed: of several files no part is shown then."""

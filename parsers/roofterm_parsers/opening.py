@@ -11,7 +11,7 @@ import msgspec
 
 from roofterm_parsers import cache as kept
 from roofterm_parsers.discover import Found, discover
-from roofterm_parsers.errors import Interrupted, ProfileError
+from roofterm_parsers.errors import Interrupted, ProfileError, TooLarge
 from roofterm_parsers.inputs import Input
 from roofterm_parsers.memory_limit import default_limit_bytes
 from roofterm_parsers.merging import merge
@@ -57,7 +57,7 @@ def open_profile(
         tracker = Tracker(progress, cancelled, _bytes_of(found.inputs), len(found.inputs))
         profile = _from_cache_or_files(found, tracker, use_cache=cache, max_memory=limit, workers=workers)
     except MemoryError as error:
-        raise ProfileError(f"{words[0]}: needs more memory than there is; open fewer ranks, or record fewer steps", words[0]) from error
+        raise TooLarge(f"{words[0]}: needs more memory than there is; open fewer ranks, or record fewer steps", words[0]) from error
     profile.warnings = [*found.warnings, *profile.warnings]
     if found.runs:
         profile.sources = [msgspec.structs.replace(source, metadata={**source.metadata, "runs": found.runs}) for source in profile.sources]
@@ -90,7 +90,7 @@ def _read(inputs: Sequence[Input], tracker: Tracker, *, max_memory: int, workers
     for file in inputs:
         try:
             parts.append(read_input(file, tracker, max_memory=max(max_memory - taken, 1), workers=workers))
-        except Interrupted:
+        except (Interrupted, TooLarge):
             raise
         except ProfileError as error:
             if len(inputs) == 1:
@@ -99,7 +99,7 @@ def _read(inputs: Sequence[Input], tracker: Tracker, *, max_memory: int, workers
         else:
             taken += sum(int(frame.estimated_size()) for frame in parts[-1].frames().values())
             if taken > max_memory:
-                raise ProfileError(
+                raise TooLarge(
                     f"{file.path}: with this file the profile takes more than the {max_memory / 1e9:.1f} GB of memory that are allowed; "
                     "open fewer ranks, or raise --max-memory",
                     file.path,

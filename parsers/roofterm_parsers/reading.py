@@ -9,7 +9,7 @@ import msgspec
 
 from roofterm_parsers.container import Stream, open_stream
 from roofterm_parsers.discover import Look
-from roofterm_parsers.errors import Interrupted, ProfileError
+from roofterm_parsers.errors import Interrupted, ProfileError, TooLarge
 from roofterm_parsers.inputs import Input, open_raw
 from roofterm_parsers.lookalike import Lookalike, identify
 from roofterm_parsers.profile import Profile, Source, Warning
@@ -101,7 +101,7 @@ def _all_of(stream: Stream, most: int) -> bytes:
 
 def _check_fits(path: str, size: int, most: int) -> None:
     if size > most:
-        raise ProfileError(
+        raise TooLarge(
             f"{path}: an XPlane profile of {size / 1e6:,.0f} MB needs about {size * XPLANE_PER_MEMORY / 1e6:,.0f} MB of memory, "
             "more than is allowed; raise --max-memory, or record fewer steps",
             path,

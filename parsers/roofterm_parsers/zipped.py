@@ -7,7 +7,7 @@ import zipfile
 from typing import TYPE_CHECKING, Any
 
 from roofterm_parsers.deflate import Deflate, Layer, Pushback, State, crc32
-from roofterm_parsers.errors import ProfileError
+from roofterm_parsers.errors import ProfileError, TooLarge
 from roofterm_parsers.inputs import Raw
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def _in_memory(below: Pushback, stream: Stream) -> Raw:
     most = stream.max_memory // 3
     data = below.exactly(most + 1)
     if len(data) > most:
-        raise ProfileError(
+        raise TooLarge(
             f"{stream.path}: a zip that cannot be read from its end is held in memory, and this one is too big; unpack it", stream.path
         )
     return Raw(io.BytesIO(data), stream.path, lambda _: None)
