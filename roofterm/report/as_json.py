@@ -29,6 +29,7 @@ def report_json(report: Report) -> bytes:
         "summary": report.summary,
         "warnings": report.warnings,
         "devices": report.devices,
+        "recorded": report.recorded,
         "scope": report.scope,
         "steps": report.steps,
         "tables": {name: rows_of(table) for name, table in report.tables.items()},

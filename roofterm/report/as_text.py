@@ -16,6 +16,9 @@ from roofterm.text.units import UNKNOWN, bytes_text, count, duration_us, pct, si
 if TYPE_CHECKING:
     from roofterm.report.triage import Report
 
+LITTLE_PCT = 1.0
+"""with less of the busy time modelled the program's rates would say nothing"""
+
 LABEL = 11
 """cells of the labels at the left"""
 
@@ -115,6 +118,8 @@ def _roofline(report: Report, width: int) -> list[str]:
         f"roofline ({report.scope}): {pct(coverage.modelled_pct)} of busy time modelled, "
         f"{pct(coverage.bytes_only_pct)} bytes only, {pct(coverage.unknown_pct)} unknown",
     ]
+    if coverage.modelled_pct < LITTLE_PCT and "shapes" not in report.recorded and report.source.format == "kineto":
+        return [*lines, *_wrapped("", "FLOPs and bytes need the ops' shapes: record with record_shapes=True", width)]
     for row in report.roofline.program:
         label = "busy" if row.name == "Busy" else row.step.lower()
         lines += _wrapped(label, _roof_facts(row), width)

@@ -99,7 +99,7 @@ TABLE_COLUMNS: dict[str, tuple[Column, ...]] = {
         STREAMS,
         FLOPS,
     ),
-    "op": (NAME, CALLS, SELF, SHARE, TOTAL, MEAN, SELF_DEVICE, DEVICE, FLOPS, SHAPES, MEMORY, SELF_MEMORY, CATEGORY, MIN, MAX, P50, P99),
+    "op": (NAME, CALLS, SELF, SHARE, TOTAL, MEAN, SELF_DEVICE, DEVICE, FLOPS, SHAPES, MEMORY, SELF_MEMORY, MIN, MAX, P50, P99),
     "category": (NAME, CALLS, TOTAL, SHARE, MEAN, MIN, MAX, P50, P99, FLOPS, ROOF),
 }
 """Columns of each table for people, most wanted first: what does not fit the width is left out from the end."""

@@ -21,6 +21,8 @@ class Report(msgspec.Struct):
     tables: dict[str, pl.DataFrame]
     roofline: Roofline
     findings: list[Finding]
+    recorded: list[str]
+    """what the profiler was asked to record: shapes, stacks, memory, ..."""
     scope: str
     """what breakdown, tables and roofline speak of, in words"""
 
@@ -44,8 +46,22 @@ def triage(study: Study, scope: Scope, top: int) -> Report:
         tables={name: table.head(top) if top else table for name, table in tables.items()},
         roofline=study.roofline(scope),
         findings=study.findings(scope),
+        recorded=recorded(study),
         scope=study.selection(scope).text,
     )
+
+
+def recorded(study: Study) -> list[str]:
+    """Flags of torch.profiler that all sources were recorded with, in words."""
+    flags = {
+        "record_shapes": "shapes",
+        "with_stack": "stacks",
+        "profile_memory": "memory",
+        "with_flops": "FLOPs",
+        "with_modules": "modules",
+    }
+    sources = study.profile.sources
+    return [word for flag, word in flags.items() if sources and all(source.metadata.get(flag) for source in sources)]
 
 
 def source_info(study: Study) -> SourceInfo:
