@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from statistics import median
 from typing import TYPE_CHECKING
@@ -51,38 +52,35 @@ def report_text(report: Report, width: int) -> list[str]:
 
 def _head(report: Report) -> Iterator[tuple[str, str]]:
     summary, source = report.summary, report.source
+    state = "whole" if not report.warnings else f"{len(report.warnings)} warning{'s' if len(report.warnings) > 1 else ''}, see below"
+    size = f"{count(source.events)} events, {count(summary.slices)} slices, {bytes_text(source.bytes)}"
     load = "from the cache" if source.from_cache else f"read in {duration_us(source.seconds * 1e6)}"
-    yield (
-        "health",
-        f"{safe_text(source.format)}, {count(source.events)} events, {count(summary.slices)} slices, {bytes_text(source.bytes)}, {load}",
-    )
+    yield "health", f"{state}; {safe_text(source.format)}, {size}, {load}"
+    if report.recorded:
+        yield "recorded", ", ".join(report.recorded)
     if summary.kernels:
-        lost = f", {count(summary.unlinked_kernels)} without a launch in the file" if summary.unlinked_kernels else ""
+        lost = f", {count(summary.unlinked_kernels)} without a launch in the file" if 0 < summary.unlinked_kernels < summary.kernels else ""
         yield (
             "kernels",
             f"{count(summary.kernels)} ({count(summary.distinct_kernels)} distinct), {duration_us(summary.kernel_us)} in all{lost}",
         )
-    for device in report.devices:
-        yield "device", device_line(device)
+    for line, number in Counter(map(device_line, report.devices)).items():
+        yield "device", line if number == 1 else f"{number} x {line}"
     if summary.ranks and summary.ranks > 1:
         yield "ranks", str(summary.ranks)
     if summary.hosts and summary.hosts > 1:
         yield "hosts", str(summary.hosts)
-    if report.steps:
-        yield "steps", steps_line(report.steps)
-    else:
-        yield "steps", f"none marked; the file spans {duration_us(summary.span_us)}"
+    yield "steps", steps_line(report.steps) if report.steps else f"none marked; the file spans {duration_us(summary.span_us)}"
     if summary.gpu_busy_pct is not None:
-        yield "busy", f"{pct(summary.gpu_busy_pct)} of the file, compute {pct(summary.compute_busy_pct)}"
+        used = f", MFU {pct(summary.mfu_pct)}, HFU {pct(summary.hfu_pct)}" if summary.mfu_pct is not None else ""
+        yield "busy", f"{pct(summary.gpu_busy_pct)} of the file, compute {pct(summary.compute_busy_pct)}{used}"
     if summary.comm_us:
         yield "comm", f"{duration_us(summary.comm_us)} in collectives, {duration_us(summary.exposed_comm_us)} of it exposed"
     if summary.sync_us:
         yield "sync", f"the host waits {duration_us(summary.sync_us)} in synchronising calls"
     if summary.self_cpu_us is not None:
-        yield (
-            "totals",
-            f"Self CPU time total {duration_us(summary.self_cpu_us)}, Self CUDA time total {duration_us(summary.self_device_us)}",
-        )
+        totals = f"Self CPU time total {duration_us(summary.self_cpu_us)}"
+        yield "totals", totals if not summary.kernels else f"{totals}, Self CUDA time total {duration_us(summary.self_device_us)}"
 
 
 def device_line(device: DeviceInfo) -> str:
