@@ -22,6 +22,7 @@ from roofterm.tui.widgets.raster import busy_ps
 from roofterm.tui.widgets.timeline_cells import BUSY, IDLE, NEUTRAL, SOLID, busy_cells, lane_cells, step_cells
 from roofterm.tui.widgets.timeline_place import Place, Step
 from roofterm.tui.widgets.timeline_text import slice_lines, window_text
+from roofterm_parsers.profile import TrackKind
 
 __all__ = ["SliceHighlighted", "SliceSelected", "Step", "TimelineView", "WindowMarked"]
 
@@ -251,7 +252,7 @@ class TimelineView(LineWidget, can_focus=True):
     @property
     def _label_width(self) -> int:
         longest = max((len(group.label) + 2 for group in self.place.lanes.groups), default=0) if self.place else 0
-        return max(10, min(longest, self.size.width // 5))
+        return max(10, min(longest, self.size.width // 4))
 
     @property
     def _cells(self) -> int:
@@ -302,8 +303,13 @@ class TimelineView(LineWidget, can_focus=True):
         at, depth = self.place.rows[row]
         group, mark = self.place.lanes.groups[at], marks(self.look)
         fold = " " if not group.folds or depth else mark.open if at in self.place.opened else mark.closed
-        text = group.label if not depth else f"{' ' * min(depth, 6)}{depth}"
-        return f"{fold} {padded(text, self._label_width - 2, self.look)} "
+        room = self._label_width - 2
+        name = group.label.replace(" stream ", " s") if self._streams_are_cut(room) else group.label
+        return f"{fold} {padded(name if not depth else f'{depth:>{min(depth, 6) + 1}}', room, self.look)} "
+
+    def _streams_are_cut(self, room: int) -> bool:
+        """Whether a stream's number would be cut off, so that all streams are named in short."""
+        return self.place is not None and any(len(g.label) > room for g in self.place.lanes.groups if g.kind == TrackKind.DEVICE)
 
     def _axis(self) -> Strip:
         assert self.place is not None

@@ -1,0 +1,119 @@
+"""Charts of a few lines: a column a step with the slow ones marked, and a curve of memory over time. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roofterm.text.units import UNKNOWN, bytes_text, duration_us
+from roofterm.tui.themes import Palette
+from roofterm.tui.widgets.glyphs import Look
+from roofterm.tui.widgets.line_widget import Piece
+from roofterm.tui.widgets.raster import Window
+
+_EIGHTHS = " ▁▂▃▄▅▆▇█"
+_THIRDS = " .:#"
+_SLOW = 1.5
+"""times the median from which a step is slow"""
+
+
+def column_chart(values: Sequence[float | None], cells: int, lines: int, look: Look, top: float | None = None) -> list[str]:
+    """Columns from 0 to `top` (the largest value), top line first, each as wide as there are cells for one value.
+
+    With more values than cells a column is the largest of its neighbours, so that no peak is lost. Anything above 0 shows;
+    unknown is blank.
+    """
+    heights = _spread(values, cells)
+    highest = top if top is not None else max((h for h in heights if h is not None), default=0.0)
+    ramp = _THIRDS if look.ascii else _EIGHTHS
+    steps = len(ramp) - 1
+    filled = [0 if not h or highest <= 0 else max(round(min(h / highest, 1.0) * lines * steps), 1) for h in heights]
+    return ["".join(ramp[max(0, min(level - line * steps, steps))] for level in filled) for line in reversed(range(lines))]
+
+
+def _spread(values: Sequence[float | None], cells: int) -> list[float | None]:
+    if not values or cells < 1:
+        return []
+    if len(values) <= cells:
+        wide = cells // len(values)
+        return [value for value in values for _ in range(wide)]
+    bounds = [at * len(values) // cells for at in range(cells + 1)]
+    return [max((v for v in values[a:b] if v is not None), default=None) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+
+
+@dataclass(frozen=True)
+class StepSpread:
+    """What a row of step bars says beside them."""
+
+    p50_us: float | None
+    low_us: float | None
+    high_us: float | None
+    slow: tuple[int, ...]
+    """places of the steps that took more than 1.5 times the median"""
+
+    @property
+    def text(self) -> str:
+        if self.p50_us is None:
+            return UNKNOWN
+        return f"p50 {duration_us(self.p50_us)}  {duration_us(self.low_us)} to {duration_us(self.high_us)}"
+
+
+def step_spread(dur_us: Sequence[float]) -> StepSpread:
+    """Median, extremes and slow steps. The bound of 1.5 medians is that of the first step in definitions of steady steps."""
+    if not len(dur_us):
+        return StepSpread(None, None, None, ())
+    p50 = float(np.median(np.asarray(dur_us, np.float64)))
+    return StepSpread(p50, min(dur_us), max(dur_us), tuple(at for at, dur in enumerate(dur_us) if dur > _SLOW * p50))
+
+
+def step_bars(dur_us: Sequence[float], cells: int, lines: int, palette: Palette, look: Look) -> list[list[Piece]]:
+    """A column a step, slow ones in the colour of a warning and with a mark under them; `lines` lines and one of marks."""
+    slow: list[float | None] = [0.0] * len(dur_us)
+    for at in step_spread(dur_us).slow:
+        slow[at] = 1.0
+    marked = [bool(mark) for mark in _spread(slow, cells)]
+    rows = [_in_two_styles(line, marked, palette) for line in column_chart(dur_us, cells, lines, look)]
+    mark = "^" if look.ascii else "▴"
+    return [*rows, [("".join(mark if m else " " for m in marked), palette.warn)]]
+
+
+def _in_two_styles(line: str, marked: Sequence[bool], palette: Palette) -> list[Piece]:
+    pieces: list[Piece] = []
+    for char, slow in zip(line, marked, strict=True):
+        style = palette.warn if slow else palette.accent
+        if pieces and pieces[-1][1] == style:
+            pieces[-1] = pieces[-1][0] + char, style
+        else:
+            pieces.append((char, style))
+    return pieces
+
+
+def memory_curve(
+    time_ps: NDArray[np.int64], held_bytes: NDArray[np.int64], window: Window, lines: int, look: Look, top_bytes: int | None = None
+) -> list[str]:
+    """Bytes held over a window, the most in each cell, on a scale from 0 to `top_bytes` (the most in sight): top line first.
+
+    `held_bytes` holds from its time (ascending) to the next. Before the first one nothing is known, and nothing is drawn.
+    """
+    highs = most_in_cells(time_ps, held_bytes, window)
+    return column_chart(highs, window.cells, lines, look, None if top_bytes is None else float(top_bytes))
+
+
+def most_in_cells(time_ps: NDArray[np.int64], held_bytes: NDArray[np.int64], window: Window) -> list[float | None]:
+    """The most that was held at any moment of each cell; None before the first event."""
+    edges = window.edges()
+    before = np.searchsorted(time_ps, edges[:-1], "right")
+    after = np.searchsorted(time_ps, edges[1:], "left")
+    found: list[float | None] = []
+    for first, last in zip(before.tolist(), after.tolist(), strict=True):
+        begin = max(first - 1, 0)
+        found.append(float(held_bytes[begin:last].max()) if last > begin else None)
+    return found
+
+
+def memory_scale(held_bytes: NDArray[np.int64]) -> str:
+    """The label of a curve's top: the most that was held."""
+    return bytes_text(int(held_bytes.max())) if held_bytes.size else UNKNOWN
