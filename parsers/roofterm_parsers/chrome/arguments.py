@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from roofterm_parsers.chrome.categories import Group
 from roofterm_parsers.chrome.codes import Codes, Columns
-from roofterm_parsers.chrome.events import HLO_FIELDS, NO_TEXT, NULL, SIGNATURE_FIELDS
+from roofterm_parsers.chrome.events import COLLECTIVE_FIELDS, HLO_FIELDS, NO_TEXT, NULL, SIGNATURE_FIELDS
 
 I64 = NDArray[np.int64]
 
@@ -24,8 +24,8 @@ SHAPE = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
 _SEPARATOR = b"\x00"
 _NO_HLO = _SEPARATOR * (len(HLO_FIELDS) - 1)
 _hlo_texts = attrgetter(*HLO_FIELDS)
+_collective_texts = attrgetter(*COLLECTIVE_FIELDS)
 _INTEGERS = re.compile(rb"-?\d+")
-_NO_SHAPE = (-1,) * len(SHAPE)
 
 
 class ArgumentColumns:
@@ -33,8 +33,6 @@ class ArgumentColumns:
 
     def __init__(self, texts: Codes[bytes]) -> None:
         self._texts = texts
-        self._shapes: Codes[bytes] = Codes(b"")
-        self._shape_table = np.array([_NO_SHAPE], np.int64)
         self._makers: dict[int, Callable[[Sequence[Any]], Columns]] = {
             Group.OP: self._ops,
             Group.RUNTIME: self._calls,
@@ -45,6 +43,7 @@ class ArgumentColumns:
             Group.MEMORY: self._memory,
             Group.FLOW: self._arrows,
             Group.XLA: self._xla,
+            Group.COLLECTIVE: self._collectives,
         }
 
     def of(self, group: int, events: Sequence[Any]) -> Columns:
@@ -150,19 +149,16 @@ class ArgumentColumns:
             "copy": np.array([texts[bytes(a.copy)] for a in args], np.uint32),
         }
 
+    def _collectives(self, events: Sequence[Any]) -> Columns:
+        texts = self._texts
+        return {"facts": np.array([texts[_SEPARATOR.join(_collective_texts(e.args))] for e in events], np.uint32)}
+
     def _launch_shapes(self, args: Sequence[Any]) -> Columns:
-        """Grid, block and shared memory: of the kernel, or on ROCm of the call that launched it."""
-        codes = self._shapes
-        code = [codes[b";".join((a.grid, a.block))] if a.grid is not NO_TEXT else 0 for a in args]
-        new = codes.take_new()
-        if new:
-            rows = [_shape(text) for text in new if text]
-            if rows:
-                self._shape_table = np.concatenate((self._shape_table, np.array(rows, np.int64)))
-        shape = self._shape_table[code]
-        out: Columns = {name: shape[:, i].copy() for i, name in enumerate(SHAPE)}
-        out["shared"] = integers([a.shared for a in args])
-        return out
+        """Grid and block, and shared memory: of the kernel, or on ROCm of the call that launched it."""
+        texts = self._texts
+        join = _SEPARATOR.join
+        shape = [texts[join((a.grid, a.block))] if a.grid is not NO_TEXT else 0 for a in args]
+        return {"shape": np.array(shape, np.uint32), "shared": integers([a.shared for a in args])}
 
 
 def integers(values: list[int]) -> I64:
@@ -258,9 +254,15 @@ def _unquoted_number(raw: Raw) -> float | None:
         return None
 
 
-def _shape(text: bytes) -> tuple[int, ...]:
-    grid, _, block = text.partition(b";")
+def shape_of(key: bytes) -> tuple[int, ...]:
+    """Grid and block behind a code of the column `shape`; -1 for what is unknown."""
+    grid, _, block = key.partition(_SEPARATOR)
     return (*_triple(grid), *_triple(block))
+
+
+def collective_parts(key: bytes) -> dict[str, Any]:
+    """The values behind a code of the column `facts`."""
+    return {name: _value(text) for name, text in zip(COLLECTIVE_FIELDS, key.split(_SEPARATOR), strict=True)}
 
 
 def _triple(text: bytes) -> tuple[int, int, int]:
@@ -268,14 +270,19 @@ def _triple(text: bytes) -> tuple[int, int, int]:
     return (found[0], found[1], found[2]) if len(found) == 3 else (-1, -1, -1)
 
 
-def _unquoted(text: bytes) -> str | None:
+def _value(text: bytes) -> Any:
+    """What a JSON text says; the text itself where it says nothing."""
     if not text:
         return None
     try:
-        value = msgspec.json.decode(text)
+        return msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):
         return text.decode("utf-8", "replace")
-    return value if isinstance(value, str) else text.decode("utf-8", "replace")
+
+
+def _unquoted(text: bytes) -> str | None:
+    value = _value(text)
+    return value if value is None or isinstance(value, str) else text.decode("utf-8", "replace")
 
 
 def _compact(text: bytes) -> str:

@@ -29,6 +29,8 @@ class Group(IntEnum):
     """values of counters: one event may hold several"""
     LAUNCH = 11
     """calls that hold the grid of the kernel they launch"""
+    COLLECTIVE = 12
+    """ops and kernels that hold what a collective moves"""
 
 
 _KINDS = {

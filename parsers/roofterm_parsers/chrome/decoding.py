@@ -8,7 +8,7 @@ them. No event object outlives its piece of text.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -78,7 +78,7 @@ class Decoder:
             else:
                 at += 1  # the comma
         block.columns, block.groups = out.columns()
-        block.new_lanes = self._lanes.take_new()
+        block.new_lanes = [(phase, category, _within_64(pid), _within_64(tid)) for phase, category, pid, tid in self._lanes.take_new()]
         block.new_names = self._names.take_new()
         block.new_texts = self._texts.take_new()
         return block
@@ -137,18 +137,19 @@ class Decoder:
                 continue
             chosen = [events[i] for i in rows.tolist()]
             out.add_group(group, rows + base, self._arguments.of(group, chosen))
-            if group == Group.RUNTIME:
-                self._keep_launches(chosen, rows + base, out)
-            elif group in (Group.OP, Group.WORK):
-                collectives = [i for i, e in enumerate(chosen) if e.args.collective is not NO_TEXT]  # type: ignore[union-attr]
-                if collectives:
-                    self._keep_whole(events, rows[collectives], base, block, text)
+            for extra, held in self._extras(group, chosen):
+                out.add_group(extra, rows[held] + base, self._arguments.of(extra, [chosen[i] for i in held]))
 
-    def _keep_launches(self, calls: Sequence[Any], rows: I64, out: _Pieces) -> None:
-        """Runtime calls that hold the grid of the kernel they launch."""
-        held = [i for i, e in enumerate(calls) if e.args.grid is not NO_TEXT]
-        if held:
-            out.add_group(Group.LAUNCH, rows[held], self._arguments.of(Group.LAUNCH, [calls[i] for i in held]))
+    def _extras(self, group: int, events: Sequence[Any]) -> Iterator[tuple[int, list[int]]]:
+        """Which of a group's events hold more than the group does, and as what that is kept."""
+        if group == Group.RUNTIME:
+            held = [i for i, e in enumerate(events) if e.args.grid is not NO_TEXT]
+            if held:
+                yield Group.LAUNCH, held
+        elif group in (Group.OP, Group.WORK):
+            held = [i for i, e in enumerate(events) if e.args.collective is not NO_TEXT]
+            if held:
+                yield Group.COLLECTIVE, held
 
     def _learn_lanes(self) -> None:
         fresh = []
@@ -236,6 +237,11 @@ class _Pieces:
             for name in parts[0][1]:
                 groups[group][name] = np.concatenate([part[name] for _, part in parts])
         return columns, groups
+
+
+def _within_64(number: int | str) -> int | str:
+    """An id as it is, or as text where it has more than 64 bits."""
+    return number if isinstance(number, str) or abs(number) < 1 << 63 else str(number)
 
 
 def _joined(texts: list[Raw]) -> bytes:

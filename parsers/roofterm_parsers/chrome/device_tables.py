@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from roofterm_parsers import linking
+from roofterm_parsers.chrome.arguments import SHAPE, shape_of
 from roofterm_parsers.chrome.categories import Group
 from roofterm_parsers.chrome.codes import Columns
 from roofterm_parsers.chrome.context import Context, GatheredIds, with_id
@@ -16,7 +18,6 @@ from roofterm_parsers.profile import COPIES, KERNELS, WAITS, Kind, TrackKind
 
 I64 = NDArray[np.int64]
 
-SHAPE = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
 _MOST_U32 = (1 << 32) - 1
 _MOST_SHARED_BYTES = 1 << 40
 _NO_STREAM = (-1, (1 << 32) - 1)
@@ -44,7 +45,7 @@ def fill(context: Context) -> GatheredIds:
                 "stream": nullable(stream[kernel]),
                 "correlation": nullable(columns["correlation"][kernel]),
                 "external_id": nullable(columns["external"][kernel]),
-                **{name: bounded(columns[name][kernel], _MOST_U32) for name in SHAPE},
+                **_shapes(context, columns["shape"][kernel]),
                 "registers": bounded(columns["registers"][kernel], _MOST_U32),
                 "shared_bytes": bounded(columns["shared"][kernel], _MOST_SHARED_BYTES),
                 "occupancy_pct": nullable(columns["occupancy"][kernel]),
@@ -141,6 +142,17 @@ def _name_other_tracks(context: Context) -> None:
             track.device = context.devices.find(rank_prefix(track.process), number)
 
 
+def _shapes(context: Context, code: NDArray[np.uint32]) -> dict[str, pl.Series]:
+    """Grid and block of each kernel."""
+    used = np.flatnonzero(np.bincount(code, minlength=1))
+    texts = list(context.gathered.texts)
+    table = np.full((int(used.max(initial=0)) + 1, len(SHAPE)), -1, np.int64)
+    for number in used.tolist():
+        table[number] = shape_of(texts[number])
+    known = np.take(table, code, axis=0)
+    return {name: bounded(known[:, i], _MOST_U32) for i, name in enumerate(SHAPE)}
+
+
 def _take_launch_shapes(context: Context, slices: I64, columns: Columns) -> None:
     """Grid, block and shared memory of kernels that have none, from the call of the same correlation (ROCm writes them there)."""
     found = context.rows(Group.LAUNCH)
@@ -149,11 +161,10 @@ def _take_launch_shapes(context: Context, slices: I64, columns: Columns) -> None
     calls, shapes = found
     group = context.group_of_lane[context.lane]
     lookup = linking.Lookup(linking.Ids(calls, group[calls], shapes["correlation"]), np.zeros(group.size, np.int64))
-    missing = np.flatnonzero((columns["grid_x"] < 0) & (columns["correlation"] != NULL))
+    missing = np.flatnonzero((columns["shape"] == 0) & (columns["correlation"] != NULL))
     call = lookup(linking.Ids(slices[missing], group[slices[missing]], columns["correlation"][missing]))
     missing, call = missing[call >= 0], call[call >= 0]
     place = np.searchsorted(calls, call)
-    for name in SHAPE:
-        columns[name][missing] = shapes[name][place]
+    columns["shape"][missing] = shapes["shape"][place]
     unknown = columns["shared"][missing] == NULL
     columns["shared"][missing[unknown]] = shapes["shared"][place[unknown]]

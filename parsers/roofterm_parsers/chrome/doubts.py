@@ -51,7 +51,8 @@ def of_reading(source: Source, gathered: Gathered, file: FileFacts) -> list[Warn
 def unmatched(source: Source, unclosed: int, stray: int) -> Warning:
     return Warning(
         "unmatched",
-        f"{source.path}: {stray} ends without a begin were dropped, {unclosed} begins without an end were closed at the last time of their thread",
+        f"{source.path}: {stray} ends without a begin were dropped, "
+        f"{unclosed} begins without an end were closed at the last time of their thread",
         unclosed + stray,
     )
 
@@ -123,6 +124,7 @@ def _implausible(source: Source, profile: Profile) -> Warning | None:
     name = profile.names["text"][int(slices["name"][longest])][:80]
     return Warning(
         "implausible",
-        f"{source.path}: {far.size} kernels have an implausible duration: they cover later kernels of their own stream, the longest is {name} with {dur[longest] / 1e9:.3f} ms",
+        f"{source.path}: {far.size} kernels have an implausible duration: they cover later kernels of their own stream, "
+        f"the longest is {name} with {dur[longest] / 1e9:.3f} ms",
         int(far.size),
     )

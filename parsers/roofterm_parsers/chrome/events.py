@@ -50,6 +50,14 @@ class Args(Struct, gc=False, frozen=True):
     wait_on_stream: int = NULL
     wait_on_record: int = field(default=NULL, name="wait_on_cuda_event_record_corr_id")
     collective: Raw = field(default=NO_TEXT, name="Collective name")
+    in_elements: Raw = field(default=NO_TEXT, name="In msg nelems")
+    out_elements: Raw = field(default=NO_TEXT, name="Out msg nelems")
+    group_size: Raw = field(default=NO_TEXT, name="Group size")
+    dtype: Raw = NO_TEXT
+    process_group: Raw = field(default=NO_TEXT, name="Process Group Name")
+    process_group_description: Raw = field(default=NO_TEXT, name="Process Group Description")
+    ranks: Raw = field(default=NO_TEXT, name="Process Group Ranks")
+    collective_sequence: Raw = field(default=NO_TEXT, name="Seq")
     sycl_queue: int | str = field(default=NULL, name="sycl queue")
     old_external: int = field(default=NULL, name="external id")
     old_dims: Raw = field(default=NO_TEXT, name="Input dims")
@@ -147,6 +155,18 @@ HLO_FIELDS = (
 """Fields of XlaArgs that say what an instruction is: events that agree in all of them are occurrences of one row of hlo_ops."""
 
 SIGNATURE_FIELDS = ("dims", "types", "strides", "concrete")
+COLLECTIVE_FIELDS = (
+    "collective",
+    "process_group",
+    "process_group_description",
+    "group_size",
+    "dtype",
+    "in_elements",
+    "out_elements",
+    "ranks",
+    "collective_sequence",
+)
+SHAPE_FIELDS = ("grid", "block")
 
 AnyEvent = Event | XlaEvent
 Json = dict[str, Any]

@@ -31,7 +31,16 @@ LONGEST_PS = 1 << 62
 _QUIET = 255
 _EMPTY: Lane = ("", "", "", "")
 """an event of no fields, as JAX writes it at the end"""
-_TEXT_COLUMNS = {Group.OP: ("signature",), Group.XLA: ("hlo", "kernel", "copy"), Group.FLOW: ("id_text",), Group.COUNTER: ("series",)}
+_TEXT_COLUMNS = {
+    Group.OP: ("signature",),
+    Group.WORK: ("shape",),
+    Group.LAUNCH: ("shape",),
+    Group.COLLECTIVE: ("facts",),
+    Group.XLA: ("hlo", "kernel", "copy"),
+    Group.FLOW: ("id_text",),
+    Group.COUNTER: ("series",),
+}
+"""Columns of codes into the dictionary of texts"""
 
 
 @dataclass(slots=True)

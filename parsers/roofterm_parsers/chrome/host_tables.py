@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from roofterm_parsers.chrome.arguments import signature_parts
+from roofterm_parsers.chrome.arguments import collective_parts, signature_parts
 from roofterm_parsers.chrome.categories import Group
 from roofterm_parsers.chrome.context import Context, GatheredIds, with_id
 from roofterm_parsers.chrome.events import NULL
@@ -90,38 +90,36 @@ def _fill_ops(context: Context, ids: GatheredIds) -> None:
 
 
 def _fill_collectives(context: Context) -> None:
-    rows = []
-    for row, phase, _, _, _, text in context.gathered.whole:
-        if phase == "M" or row < 0 or context.id_of[row] < 0:
+    found = context.rows(Group.COLLECTIVE)
+    if found is None:
+        return
+    slices, columns = found
+    texts = list(context.gathered.texts)
+    rows: list[dict[str, Any]] = []
+    row_of: dict[int, int] = {}
+    for code in np.unique(columns["facts"]).tolist():
+        facts = collective_parts(texts[code])
+        if not isinstance(facts["collective"], str):
             continue
-        args = _object(text)
-        name = args.get("Collective name")
-        if not isinstance(name, str):
-            continue
+        row_of[code] = len(rows)
         rows.append(
             {
-                "slice": int(context.id_of[row]),
-                "collective": name,
-                "group": _text(args.get("Process Group Name")),
-                "group_description": _text(args.get("Process Group Description")),
-                "group_size": _integer(args.get("Group size")),
-                "dtype": _text(args.get("dtype")),
-                "in_elements": _integer(args.get("In msg nelems")),
-                "out_elements": _integer(args.get("Out msg nelems")),
-                "ranks": _text(args.get("Process Group Ranks")),
-                "sequence": _integer(args.get("Seq")),
+                "slice": 0,
+                "collective": facts["collective"],
+                "group": _text(facts["process_group"]),
+                "group_description": _text(facts["process_group_description"]),
+                "group_size": _integer(facts["group_size"]),
+                "dtype": _text(facts["dtype"]),
+                "in_elements": _integer(facts["in_elements"]),
+                "out_elements": _integer(facts["out_elements"]),
+                "ranks": _text(facts["ranks"]),
+                "sequence": _integer(facts["collective_sequence"]),
             }
         )
-    if rows:
-        context.profile.collectives = pl.DataFrame(rows, schema=COLLECTIVES).sort("slice", maintain_order=True)
-
-
-def _object(text: bytes) -> dict[str, Any]:
-    try:
-        value = msgspec.json.decode(text) if text else {}
-    except (msgspec.DecodeError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
+    place = np.array([row_of.get(code, -1) for code in columns["facts"].tolist()], np.int64)
+    held = place >= 0
+    distinct = pl.DataFrame(rows, schema=COLLECTIVES)
+    context.profile.collectives = distinct[place[held]].with_columns(pl.Series("slice", slices[held].astype(np.uint32)))
 
 
 def _integer(value: Any) -> int | None:
