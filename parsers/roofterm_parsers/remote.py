@@ -62,15 +62,16 @@ def open_remote(url: str, path: str) -> IO[bytes]:
     """Open the file behind a URL for reading from its start to its end."""
     with _told(path):
         fs, place = _file_system(url)
-        return cast("IO[bytes]", _Told(fs.open(place, "rb", block_size=_BLOCK_BYTES), path))
+        return cast("IO[bytes]", _Told(fs.open(place, "rb", block_size=_BLOCK_BYTES), path, fs))
 
 
 class _Told:
     """A remote file whose library's errors are told as ProfileError, also while it is read."""
 
-    def __init__(self, file: IO[bytes], path: str) -> None:
+    def __init__(self, file: IO[bytes], path: str, file_system: Any) -> None:
         self._file = file
         self._path = path
+        self._file_system = file_system  # a zip in a chained URL is closed with its file system
 
     def read(self, size: int = -1) -> bytes:
         with _told(self._path):
