@@ -14,7 +14,7 @@ demo: .venv/runs
 test: static
 	$(BIN)/pytest -q -n auto --maxprocesses 8
 
-static: .venv/tests
+static: .venv/tests $(if $(CI)$(ROOFTERM_TEST_TORCH),.venv/torch)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -22,14 +22,19 @@ static: .venv/tests
 
 # Two stamps, so that the demo does not wait for the tools of the tests.
 .venv/runs: pyproject.toml | .venv/bin/python
-	$(BIN)/pip install -q -e .
+	@echo "installing roofterm into .venv"
+	@$(BIN)/pip install -q -e .
 	@touch $@
 
-# Tests that measure with torch are skipped without it; it is large, so it is installed where they must run.
 .venv/tests: pyproject.toml | .venv/bin/python
-	$(BIN)/pip install -q -e '.[dev]'
-	$(if $(CI)$(ROOFTERM_TEST_TORCH),$(BIN)/pip install -q torch==2.13.0)
+	@echo "installing roofterm and the tools of its tests into .venv"
+	@$(BIN)/pip install -q -e '.[dev]'
 	@touch $@ .venv/runs
+
+# Tests that measure with torch are skipped without it; it is large, so it is installed where they must run.
+.venv/torch: | .venv/bin/python
+	@$(BIN)/pip install -q torch==2.13.0
+	@touch $@
 
 .venv/bin/python:
 	@test -n "$(PYTHON)" || { echo "roofterm needs Python 3.11 or newer: make PYTHON=/path/to/python3.11"; exit 1; }
