@@ -340,8 +340,8 @@ DTYPE_PATTERNS: tuple[tuple[str, str], ...] = (
     ("fp64", r"dgemm d884"),
     ("int8", r"i8i32 i16832 i8816 igemm_int8 int8"),
     ("bf16", r"ncclKernel_\w*_(bfloat|__nv_bfloat16) _Sum_bf16 _bf16_"),
-    ("fp16", r"ncclKernel_\w*_half _Sum_f16"),
-    ("fp32", r"ncclKernel_\w*_float _Sum_f32"),
+    ("fp16", r"ncclKernel_\w*_half _Sum_f16 fmha_cutlass[FB]_f16 _sdpa_\w*_f16"),
+    ("fp32", r"ncclKernel_\w*_float _Sum_f32 fmha_cutlass[FB]_f32"),
     ("int8", r"ncclKernel_\w*_int8"),
 )
 """The type that its arithmetic runs in."""

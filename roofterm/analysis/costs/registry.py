@@ -55,7 +55,7 @@ def cost(
     if len(inputs) == 0:
         return None
     work = entry.rule(inputs)
-    if work is None or (work.flops is None and work.read_bytes is None and work.write_bytes is None):
+    if work is None or not (work.flops or work.read_bytes or work.write_bytes):
         return None
     model_flops = work.flops if work.model_flops is None else work.model_flops
     return Cost(
