@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from roofterm.tui.widgets.glyphs import CategoryKey
 from roofterm.tui.widgets.lanes import Lanes
 from roofterm.tui.widgets.raster import Lane, Window, busy_ps
-from roofterm_parsers.profile import Kind, TrackKind
+from roofterm_parsers.profile import Kind, Source, TrackKind
 from tests.unit.small_profile import STREAM, THREAD, Slice, Track, profile_of
 
 GEMM, COMM, OP = 0, 1, 2
@@ -110,6 +111,26 @@ def test_slices_of_one_name_come_in_order_of_time_over_all_lanes() -> None:
     assert [int(lanes.start_ps[i]) // 1000 for i in lanes.same_name(0)] == [0, 20, 50]
 
 
+def test_labels_tell_ranks_processes_and_ranges_apart() -> None:
+    tracks = [
+        STREAM,
+        Track(TrackKind.DEVICE_OTHER, "stream 7", device=0, stream=7),
+        Track(TrackKind.HOST, "main", process="41"),
+        Track(TrackKind.HOST, "main", process="42"),
+        Track(TrackKind.HOST, "loader", process="42"),
+    ]
+    profile, category = profile_of(tracks, [Slice(t, 0, 5, "s") for t in range(5)])
+    assert [g.label for g in Lanes.build(profile, category).groups] == [
+        "GPU0 stream 7",
+        "GPU0 stream 7 ranges",
+        "41 main",
+        "42 main",
+        "loader",
+    ]
+    profile.sources = [Source("a", "kineto", "plain", rank=3), Source("b", "kineto", "plain", rank=4)]
+    assert Lanes.build(profile, category).groups[0].label == "r3 GPU0 stream 7"
+
+
 def test_work_and_its_launch_lead_to_one_another() -> None:
     tracks = [THREAD, STREAM]
     slices = [Slice(0, 0, 2, "launch", Kind.RUNTIME), Slice(0, 5, 2, "other", Kind.RUNTIME), Slice(1, 3, 4, "k")]
@@ -126,3 +147,8 @@ def test_what_lies_before_the_zero_does_not_stretch_the_axis() -> None:
 
 def test_a_profile_without_slices_has_no_lanes() -> None:
     assert Lanes.build(*profile_of([THREAD], [])).empty()
+
+
+def test_a_category_without_a_letter_gets_a_capital_of_its_name() -> None:
+    key = CategoryKey(("gemm", "op", "overhead", "sync", "step"), ("g", ".", ".", ".", "."), ("green",) * 5)
+    assert [key.letter(code) for code in range(6)] == ["g", "O", "V", "S", "T", "?"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +42,7 @@ def _spread(values: Sequence[float | None], cells: int) -> list[float | None]:
         wide = cells // len(values)
         return [value for value in values for _ in range(wide)]
     bounds = [at * len(values) // cells for at in range(cells + 1)]
-    return [max((v for v in values[a:b] if v is not None), default=None) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+    return [max((v for v in values[a:b] if v is not None), default=None) for a, b in pairwise(bounds)]
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from rich.color import Color
 
@@ -41,7 +42,19 @@ class CategoryKey:
         return self.names[code] if code < len(self.names) else "other"
 
     def letter(self, code: int) -> str:
-        return self.letters[code] if code < len(self.letters) else "?"
+        """One character, unlike those of idle cells; a category whose letter is no letter gets a capital out of its name."""
+        return self._distinct[code] if code < len(self._distinct) else "?"
+
+    @cached_property
+    def _distinct(self) -> tuple[str, ...]:
+        taken = {letter for letter in self.letters if letter.isalpha()}
+        found = []
+        for name, letter in zip(self.names, self.letters, strict=True):
+            if not letter.isalpha():
+                letter = next((c for c in name.upper() if c.isalpha() and c not in taken), "?")
+                taken.add(letter)
+            found.append(letter)
+        return tuple(found)
 
     def colour(self, code: int) -> str:
         return self.colours[code] if code < len(self.colours) else "default"

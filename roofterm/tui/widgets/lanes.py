@@ -153,16 +153,21 @@ class _Builder:
             if len(self.busy) > 1 and len(unions[device]):
                 found.append(Group(f"{label} busy", TrackKind.DEVICE, busy=unions[device]))
             streams = [self._stream(t, label) for t in self._of(TrackKind.DEVICE, device)]
-            found += streams
-            found += self._communication(device, label)
-            found += [self._by_depth(t, f"{label} {self._thread(t)}") for t in self._of(TrackKind.DEVICE_OTHER, device)]
+            found += [*streams, *self._communication(device, label)]
+            for track in self._of(TrackKind.DEVICE_OTHER, device):
+                name = f"{label} {self._thread(track)}"
+                same = any(stream.label == name for stream in streams)  # Kineto's ranges lie on the stream of their kernels
+                found.append(self._by_depth(track, f"{name} ranges" if same else name))
         return found
 
     def _host_groups(self, kind: TrackKind) -> list[Group]:
         rows = [t for t, track in enumerate(self.tracks) if track["kind"] == kind and track["device"] is None]
         rows.sort(key=lambda t: (self.tracks[t]["source"], self.tracks[t]["sort"] or 0, -self._count(t), t))
-        several = len({(self.tracks[t]["source"], self.tracks[t]["process"]) for t in rows}) > 1
-        return [self._by_depth(t, self._host_label(t, several)) for t in rows]
+        labels = [self._rank(self.tracks[t]["source"]) + self._thread(t) for t in rows]
+        processes = [self.tracks[t]["process_name"] or self.tracks[t]["process"] for t in rows]
+        alike = {label for label in labels if labels.count(label) > 1}
+        named = [f"{p} {label}" if label in alike else label for label, p in zip(labels, processes, strict=True)]
+        return [self._by_depth(t, label) for t, label in zip(rows, named, strict=True)]
 
     def _of(self, kind: TrackKind, device: int) -> list[int]:
         rows = [t for t, track in enumerate(self.tracks) if track["kind"] == kind and track["device"] == device]
@@ -228,22 +233,19 @@ class _Builder:
 
     def _device_label(self, device: int) -> str:
         row = self.profile.devices.row(device, named=True)
-        kind = (row["kind"] or "device").upper() if len(row["kind"] or "device") <= 4 else row["kind"]
-        ranks = {source.rank for source in self.profile.sources}
-        source = self.profile.sources[row["source"]] if row["source"] < len(self.profile.sources) else None
-        rank = f"r{source.rank} " if len(ranks) > 1 and source is not None and source.rank is not None else ""
-        return f"{rank}{kind}{row['id']}"
+        kind = row["kind"] or "device"
+        return f"{self._rank(row['source'])}{kind.upper() if len(kind) <= 4 else kind}{row['id']}"
+
+    def _rank(self, source: int) -> str:
+        """A prefix that tells ranks apart, empty if there is one."""
+        ranks = [s.rank for s in self.profile.sources]
+        return f"r{ranks[source]} " if len(set(ranks)) > 1 and source < len(ranks) and ranks[source] is not None else ""
 
     def _thread(self, track: int) -> str:
         row = self.tracks[track]
         if row["thread_name"]:
             return str(row["thread_name"])
-        return f"stream {row['stream']}" if row["stream"] is not None else f"thread {row['thread']}"
-
-    def _host_label(self, track: int, several: bool) -> str:
-        row = self.tracks[track]
-        thread = row["thread_name"] or f"thread {row['thread']}"
-        return f"{row['process_name'] or row['process']} {thread}" if several else str(thread)
+        return f"stream {row['stream']}" if row["stream"] is not None else row["thread"] or row["process"] or f"track {track}"
 
 
 def _without_empty_tail(group: Group) -> Group:
