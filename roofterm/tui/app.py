@@ -18,6 +18,7 @@ from textual.binding import BindingType
 from textual.filter import Monochrome, NoColor
 from textual.geometry import Size
 from textual.screen import Screen
+from textual.worker import Worker
 
 from roofterm.text.safe import safe_text
 from roofterm.tui import keymap, themes
@@ -98,7 +99,10 @@ class RooftermApp(App[None]):
             return
         loading = LoadingScreen(title_of(self.paths))
         await self.push_screen(loading)
-        self.call_after_refresh(lambda: self.run_worker(partial(self._open, loading), group="open", exclusive=True))
+        self.call_after_refresh(self._begin, loading)
+
+    def _begin(self, loading: LoadingScreen) -> None:
+        _: Worker[None] = self.run_worker(partial(self._open, loading), group="open", exclusive=True)
 
     async def _open(self, loading: LoadingScreen) -> None:
         from roofterm_parsers.errors import Interrupted, ProfileError

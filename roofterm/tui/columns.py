@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from roofterm.analysis.categories.short import short_name
 from roofterm.glossary import find
@@ -11,6 +12,9 @@ from roofterm.report.columns import numbers, words, yes_no
 from roofterm.text.units import bytes_text, count, duration_us, pct, si
 from roofterm.tui.widgets.detail import Details, Fact
 from roofterm.tui.widgets.table_layout import Column
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 def _time(key: str, label: str, priority: int, about: str) -> Column:
@@ -44,6 +48,9 @@ _BYTES = Column("bytes", "bytes", 9, bytes_text, 6, about="compulsory traffic: e
 _DTYPE = _word("dtype", "dtype", 5, 4, "type of the arithmetic")
 _ROOF = _share("pct_of_roof", "% roof", 1, "of what the roofs allow; above 100 % something in the model is wrong", tint="share")
 _BOUND = _word("bound_by", "bound", 8, 1, "the resource used most")
+
+LAST = 99
+"""priority of a column in which nothing is known"""
 
 TABLES: Mapping[str, Sequence[Column]] = {
     "kernel": (
@@ -105,13 +112,14 @@ TABLES: Mapping[str, Sequence[Column]] = {
     "roofline": (
         _name("op"),
         _CATEGORY,
+        _word("shapes", "shapes", 26, 4, "input shapes"),
         Column("calls", "calls", 8, count, 4, about="how often it ran"),
         _time("time_us", "time", 0, "device time in the part spoken of"),
         Column("intensity", "FLOP/B", 8, si, 1, about="FLOPs by bytes of device memory: an upper bound, as bytes are a lower one"),
         Column("flops_per_s", "FLOP/s", 8, si, 2, about="FLOPs by device time"),
         Column("bytes_per_s", "B/s", 8, si, 3, about="bytes of device memory by device time"),
         _ROOF,
-        _word("limiter", "bound", 8, 1, "the resource used most; with ? if even that one is used by less than 60 %"),
+        _word("limit", "bound", 9, 1, "the resource used most; with ? if even that one is used by less than 60 %: then latency limits"),
         _time("headroom_us", "headroom", 3, "device time less the time that the roofs allow"),
         _time("time_bound_us", "at roofs", 6, "least time that the roofs allow"),
         _DTYPE,
@@ -121,7 +129,6 @@ TABLES: Mapping[str, Sequence[Column]] = {
         _share("pct_of_peak_bw", "% bw", 6, "of the memory's bandwidth; a lower bound"),
         _word("flops_from", "from", 6, 7, "where the FLOPs come from: trace, shapes, hlo or none"),
         _word("op", "op", 20, 7, "the op whose shapes gave the work"),
-        _word("shapes", "shapes", 26, 7, "input shapes"),
         _word("flags", "flags", 20, 7, "doubts about this row"),
     ),
     "step": (
@@ -153,6 +160,12 @@ TABLES: Mapping[str, Sequence[Column]] = {
 """Columns of each table, in the order in which they stand."""
 
 NOUNS = {"kernel": "kernels", "op": "host ops", "category": "categories", "roofline": "points", "step": "steps", "roofs": "roofs"}
+
+
+def known_first(columns: Sequence[Column], frame: pl.DataFrame) -> list[Column]:
+    """The columns, those without a single known value giving way before all others."""
+    empty = {name for name in frame.columns if frame.height and frame[name].null_count() == frame.height}
+    return [replace(c, priority=LAST) if c.key in empty and c.priority else c for c in columns]
 
 
 def definition(name: str) -> str:

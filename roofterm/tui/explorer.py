@@ -12,6 +12,7 @@ from textual.containers import Container
 from textual.events import Resize
 from textual.screen import Screen
 from textual.timer import Timer
+from textual.worker import Worker
 
 from roofterm.analysis.filters import FilterError, parse
 from roofterm.tui import keymap
@@ -121,7 +122,7 @@ class Explorer(Screen[None], inherit_bindings=False):
         self.query_one(Tabs).show(self.tabs(), self.state.screen)
         self.query_one(Footer).show(self.state.screen)
         self.query_one(Status).quiet()
-        self.run_worker(self._show_page, group="page", exclusive=True)
+        _: Worker[None] = self.run_worker(self._show_page, group="page", exclusive=True)
 
     async def _show_page(self) -> None:
         body = self.query_one("#body")
@@ -216,7 +217,9 @@ class Explorer(Screen[None], inherit_bindings=False):
             title = next(title for known, _, title in keymap.SCREENS if known == name)
             self.notice(f"no {title} here: the profile marks no steps" if name == "steps" else f"no {title} in this profile")
         elif name != self.state.screen:
-            self.change(changed(self._with_place(), screen=name))
+            left = self._with_place()
+            kind = left.selection.kind if left.selection else ""
+            self.change(changed(left, screen=name, by=kind if name == "ops" and kind in ("kernel", "op", "category") else left.by))
 
     def action_screen_beside(self, by: int) -> None:
         names = [name for name, _, _ in self.tabs()]

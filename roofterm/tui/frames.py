@@ -16,7 +16,10 @@ LEVELS = ("hbm", "vmem", "l2", "l1")
 
 
 def roofline_frame(rows: Sequence[RooflineRow]) -> pl.DataFrame:
-    """One row each, with the traffic of the device's main memory; all of `RooflineRow`'s scalar fields by their names."""
+    """One row each, with the traffic of the device's main memory; all of `RooflineRow`'s scalar fields by their names.
+
+    `limit` is its limiter as it is shown: what binds it, with ? where latency does.
+    """
     return pl.DataFrame([_roofline_record(row) for row in rows], schema=_ROOFLINE, strict=False)
 
 
@@ -64,7 +67,7 @@ def _ridge(device: DeviceInfo, dtype: str) -> str:
     return "" if ridge is None else f"{si(ridge)} FLOP/B"
 
 
-_TEXT = ("level", "step", "name", "category", "bound_by", "limiter", "dtype", "flops_from", "bytes_from", "flags", "shapes", "op")
+_TEXT = ("limit", "level", "step", "name", "category", "bound_by", "limiter", "dtype", "flops_from", "bytes_from", "flags", "shapes", "op")
 _NUMBERS = (
     "time_us", "time_per_unit_us", "flops", "model_flops", "bytes", "flops_per_s", "bytes_per_s", "intensity", "pct_of_peak_flops",
     "pct_of_peak_bw", "pct_of_roof", "time_bound_us", "headroom_us",
@@ -82,7 +85,8 @@ _ROOFS = pl.Schema({**dict.fromkeys(("name", "kind", "value", "ridge", "source")
 
 
 def _roofline_record(row: RooflineRow) -> dict[str, Any]:
-    record = {name: getattr(row, name) for name in (*_TEXT, "calls", *_NUMBERS)}
+    record = {name: getattr(row, name) for name in (*_TEXT[1:], "calls", *_NUMBERS)}
+    record["limit"] = f"{row.bound_by}?" if row.limiter == "latency" and row.bound_by else row.limiter
     record["flags"] = ", ".join(row.flags)
     record["bytes"] = main_level(row.bytes)
     record["bytes_per_s"] = main_level(row.bytes_per_s)

@@ -94,7 +94,7 @@ def device_title(devices: Sequence[Any]) -> str | None:
     """The devices in few words: name, and how many."""
     if not devices:
         return None
-    name = devices[0].name or devices[0].model or f"unknown {devices[0].kind}"
+    name = (devices[0].name or devices[0].model or f"unknown {devices[0].kind}").removeprefix("NVIDIA ").removeprefix("AMD ")
     return name if len(devices) == 1 else f"{name} x{len(devices)}"
 
 

@@ -29,6 +29,8 @@ class Facts:
 
     sources: Sequence[Source]
     warnings: Sequence[Warning]
+    mended: int
+    """kinds of faults that reading had to mend or skip"""
     summary: Summary
     devices: Sequence[DeviceInfo]
     steps: Sequence[StepRow]
@@ -55,8 +57,9 @@ class Writer:
 
     def health(self) -> Line:
         f, s = self.facts, self.facts.summary
-        mended = [w for w in f.warnings if "launch" not in w.code]
-        state: Piece = (f"{len(mended)} warnings" if len(mended) != 1 else "1 warning", self.p.warn) if mended else ("whole", self.p.good)
+        state: Piece = (
+            (f"mended in {count(f.mended)} ways" if f.mended > 1 else "mended", self.p.warn) if f.mended else ("whole", self.p.good)
+        )
         unlinked = f" ({count(s.unlinked_kernels)} without launch)" if s.unlinked_kernels else ""
         parts = [f"{count(s.slices)} slices", f"{count(s.kernels)} kernels{unlinked}"]
         if s.ranks and s.ranks > 1:

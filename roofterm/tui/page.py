@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Protocol, cast
 
 from textual.containers import Container
+from textual.worker import Worker
 
 from roofterm.analysis.filters import FilterError
 from roofterm.analysis.scope import Scope, ScopeError
@@ -94,7 +95,7 @@ class Page(Container):
             self.settle(state)
             self.explorer.tell()
             return
-        self.run_worker(partial(self._load, state, key), group=f"load-{self.SCREEN}", exclusive=True)
+        _: Worker[None] = self.run_worker(partial(self._load, state, key), group=f"load-{self.SCREEN}", exclusive=True)
 
     async def _load(self, state: ViewState, key: Hashable) -> None:
         try:

@@ -22,6 +22,8 @@ class Selection(msgspec.Struct, frozen=True):
     name: str
     slice: int | None = None
     """slice id, where one piece of work is meant"""
+    op: str | None = None
+    """of a kernel: the op that launches it"""
 
 
 class Sort(msgspec.Struct, frozen=True):

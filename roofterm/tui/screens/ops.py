@@ -13,7 +13,7 @@ from textual.containers import Horizontal, Vertical
 from roofterm.analysis.filters import parse
 from roofterm.text.units import count
 from roofterm.tui import keymap
-from roofterm.tui.columns import NOUNS, TABLES, row_details
+from roofterm.tui.columns import NOUNS, TABLES, known_first, row_details
 from roofterm.tui.page import Page
 from roofterm.tui.rows import Rows, chosen_rows, is_sortable, natural_descending, place_of
 from roofterm.tui.state import Selection, Sort, ViewState, changed
@@ -48,7 +48,7 @@ class OpsPage(Page):
         rows, self._part = await self.explorer.app_.desk.ask(lambda: self._ask(state, sort))
         self._rows, self._by = rows, state.by
         keep = place_of(rows, "name", state.selection.name if state.selection else None)
-        self.table.show(rows.frame, TABLES[state.by], rows.order, sort, keep or 0)
+        self.table.show(rows.frame, known_first(TABLES[state.by], rows.frame), rows.order, sort, keep or 0)
 
     def settle(self, state: ViewState) -> None:
         if self._rows is None:
@@ -77,7 +77,7 @@ class OpsPage(Page):
 
     def selection(self) -> Selection | None:
         row = self.table.row()
-        return None if row is None else Selection(self._by, str(row["name"]))
+        return None if row is None else Selection(self._by, str(row["name"]), op=row.get("launched_by"))
 
     def details(self) -> Details | None:
         row = self.table.row()

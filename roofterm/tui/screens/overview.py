@@ -15,7 +15,7 @@ from roofterm.analysis.filters import parse
 from roofterm.results import Finding, Roofline
 from roofterm.text.units import count, duration_us
 from roofterm.tui import keymap
-from roofterm.tui.columns import TABLES
+from roofterm.tui.columns import TABLES, known_first
 from roofterm.tui.messages import EdgeReached
 from roofterm.tui.overview_lines import WARNINGS, Facts, Writer
 from roofterm.tui.page import Page
@@ -148,12 +148,18 @@ class OverviewPage(Page):
         o = self.opened
         known = warnings or o.study.profile.warnings
         coverage = roofline.coverage if roofline else None
-        return Facts(o.study.profile.sources, known, o.summary, o.devices, o.steps, o.digest, coverage, findings)
+        return Facts(
+            o.study.profile.sources, known, len(o.study.profile.warnings), o.summary, o.devices, o.steps, o.digest, coverage, findings
+        )
 
     def _draw_tables(self) -> None:
         if self._kernels is not None and self._categories is not None:
-            self.query_one("#top-kernels", VirtualTable).show(self._kernels.frame, TABLES["kernel"], self._kernels.order)
-            self.query_one("#top-categories", VirtualTable).show(self._categories.frame, TABLES["category"], self._categories.order)
+            self.query_one("#top-kernels", VirtualTable).show(
+                self._kernels.frame, known_first(TABLES["kernel"], self._kernels.frame), self._kernels.order
+            )
+            self.query_one("#top-categories", VirtualTable).show(
+                self._categories.frame, known_first(TABLES["category"], self._categories.frame), self._categories.order
+            )
 
     def _draw_lines(self) -> None:
         if self._facts is None or not self.is_mounted:

@@ -15,7 +15,7 @@ from roofterm.analysis.filters import Filter, parse
 from roofterm.results import Coverage, Roofline
 from roofterm.text.units import count, pct
 from roofterm.tui import keymap
-from roofterm.tui.columns import TABLES, row_details
+from roofterm.tui.columns import TABLES, known_first, row_details
 from roofterm.tui.frames import roofline_frame
 from roofterm.tui.messages import RowHighlighted
 from roofterm.tui.page import Page
@@ -67,14 +67,14 @@ class RooflinePage(Page):
             self._drawn = drawn
         everything = len(answer.rows.order) == answer.rows.frame.height
         self.plot.limit(None if everything else np.isin(np.arange(answer.rows.frame.height), answer.rows.order))
-        self.table.show(answer.rows.frame, TABLES["roofline"], answer.rows.order, Sort("time_us"))
+        self.table.show(answer.rows.frame, known_first(TABLES["roofline"], answer.rows.frame), answer.rows.order, Sort("time_us"))
 
     def settle(self, state: ViewState) -> None:
-        chosen = state.selection
-        if self._answer is None or chosen is None or state.level != "op":
+        chosen, here = state.selection, self.selection()
+        if self._answer is None or chosen is None or state.level != "op" or (here is not None and here.name in (chosen.name, chosen.op)):
             return
-        for column in ("name", "op", "category"):
-            place = place_of(self._answer.rows, column, chosen.name)
+        for column, name in (("name", chosen.name), ("op", chosen.name), ("name", chosen.op)):
+            place = place_of(self._answer.rows, column, name)
             if place is not None:
                 self.table.go(place)
                 self.plot.highlight(int(self._answer.rows.order[place]))
@@ -95,7 +95,7 @@ class RooflinePage(Page):
 
     def selection(self) -> Selection | None:
         row = self.table.row()
-        return None if row is None else Selection("kernel", str(row["name"]))
+        return None if row is None else Selection("kernel" if row["level"] == "kernel" else "op", str(row["name"]), op=row["op"])
 
     def details(self) -> Details | None:
         row = self.table.row()

@@ -12,7 +12,7 @@ from textual.containers import Horizontal, Vertical
 from roofterm.analysis.filters import parse, subset
 from roofterm.text.units import count
 from roofterm.tui import keymap
-from roofterm.tui.columns import TABLES, row_details
+from roofterm.tui.columns import TABLES, known_first, row_details
 from roofterm.tui.frames import steps_frame
 from roofterm.tui.page import Page
 from roofterm.tui.rows import Rows, chosen_rows, is_sortable, natural_descending, place_of
@@ -45,7 +45,7 @@ class StepsPage(Page):
     async def load(self, state: ViewState) -> None:
         sort = state.sorts.get(self.SCREEN)
         self._rows = await self.explorer.app_.desk.ask(lambda: self._ask(state, sort))
-        self.table.show(self._rows.frame, TABLES["step"], self._rows.order, sort, self.table.cursor)
+        self.table.show(self._rows.frame, known_first(TABLES["step"], self._rows.frame), self._rows.order, sort, self.table.cursor)
 
     def settle(self, state: ViewState) -> None:
         if self._rows is None:

@@ -24,7 +24,8 @@ from roofterm.tui.widgets.detail import DetailPanel, Details
 from roofterm.tui.widgets.glyphs import CategoryKey
 from roofterm.tui.widgets.lanes import Lanes
 from roofterm.tui.widgets.line_widget import LineWidget
-from roofterm.tui.widgets.timeline import SliceHighlighted, SliceSelected, Step, TimelineView, WindowMarked
+from roofterm.tui.widgets.timeline import SliceHighlighted, SliceSelected, TimelineView, WindowMarked
+from roofterm.tui.widgets.timeline_place import Step
 from roofterm_parsers.profile import Kind
 
 SELECTION_KINDS = {int(Kind.OP): "op", int(Kind.KERNEL): "kernel", int(Kind.COPY): "kernel", int(Kind.MEMSET): "kernel"}

@@ -30,7 +30,7 @@ class Header(LineWidget):
         width = self.size.width
         brand: list[Piece] = [(" roofterm ", self.palette.tab_on), (" ", self.palette.text)]
         facts = list(self.facts)
-        while facts and pieces_width(brand) + 16 + sum(cell_width(f) + 3 for f in facts) > width:
+        while facts and pieces_width(brand) + min(cell_width(self.title), 32) + sum(cell_width(f) + 3 for f in facts) > width:
             facts.pop()
         right = (" | " if self.look.ascii else " · ").join(shown(f, width, self.look) for f in facts)
         room = width - pieces_width(brand) - cell_width(right) - 3

@@ -75,5 +75,14 @@ def aligned(text: str, width: int, look: Look, right: bool = False) -> str:
     return pad + part if right else part + pad
 
 
+def name_cell(text: str, width: int, look: Look) -> str:
+    """A name in exactly `width` cells: a generated one that is too long keeps its end, which is what tells such names apart."""
+    safe = shown(text, 10**6, look)
+    if len(safe) != cell_width(safe) or len(safe) <= width or width < 12 or " " in safe or "<" in safe:
+        return aligned(safe, width, look)
+    tail = width // 3
+    return safe[: width - tail - 1] + ("~" if look.ascii else "…") + safe[-tail:]
+
+
 def pieces_width(pieces: Sequence[Piece]) -> int:
     return sum(cell_width(text) for text, _ in pieces)

@@ -14,7 +14,7 @@ from textual.strip import Strip
 from roofterm.text.units import UNKNOWN
 from roofterm.tui.messages import EdgeReached, RowHighlighted
 from roofterm.tui.state import Sort
-from roofterm.tui.widgets.line_widget import LineWidget, Piece, aligned, strip_of
+from roofterm.tui.widgets.line_widget import LineWidget, Piece, aligned, name_cell, strip_of
 from roofterm.tui.widgets.table_layout import Column, Placed, most_skipped, place
 
 if TYPE_CHECKING:
@@ -175,11 +175,12 @@ class VirtualTable(LineWidget, can_focus=True):
         here = row == self.cursor and (self.has_focus or self._keeps_cursor)
         base = (self.palette.cursor if self.has_focus else self.palette.blur) if here else self.palette.text
         pieces: list[Piece] = [(">" if here and self.has_focus else " ", base)]
-        for placed, value in zip(self._layout(), values, strict=True):
+        for at, (placed, value) in enumerate(zip(self._layout(), values, strict=True)):
             column = placed.column
             text = UNKNOWN if value is None else column.show(value)
             style = base if here or column.tint is None else self._tinted(column.tint, value, base)
-            pieces.append((aligned(text, placed.width, self.look, right=not column.left), style))
+            cell = aligned(text, placed.width, self.look, right=not column.left) if at else name_cell(text, placed.width, self.look)
+            pieces.append((cell, style))
             pieces.append((" ", base))
         body = strip_of(pieces, self.size.width - 1, base, self.look)
         return Strip([*body, Segment(*self._thumb(y))], self.size.width)
@@ -211,7 +212,7 @@ class VirtualTable(LineWidget, can_focus=True):
         return max(self.size.height - 1, 0)
 
     def _inner_width(self) -> int:
-        return max(self.size.width - 2, 1)
+        return max(self.size.width - 3, 1)
 
     def _layout(self) -> list[Placed]:
         key = (self._inner_width(), self.skipped)
