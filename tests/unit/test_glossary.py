@@ -35,6 +35,7 @@ NAMES = {
     "ranks",
     "runs",
     "shapes",
+    "short_name",
     "sm_efficiency_pct",
     "start_us",
     "step",
