@@ -23,6 +23,12 @@ def free_bytes(proc: Path = Path("/proc")) -> int:
     return max(min(known), 0) if known else UNKNOWN_BYTES
 
 
+def taken_bytes(proc: Path = Path("/proc")) -> int:
+    """Bytes of memory that are this process's own; 0 where the system does not tell."""
+    fields = (_lines(proc / "self" / "statm") or [""])[0].split()
+    return (int(fields[1]) - int(fields[2])) * os.sysconf("SC_PAGE_SIZE") if len(fields) > 2 else 0
+
+
 def _machine_free_bytes(proc: Path) -> int | None:
     for line in _lines(proc / "meminfo"):
         if line.startswith("MemAvailable:"):

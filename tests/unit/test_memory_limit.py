@@ -104,6 +104,19 @@ def test_where_nothing_is_known_a_modest_size_is_assumed(tmp_path: Path, monkeyp
     assert free_bytes(tmp_path) == UNKNOWN_BYTES
 
 
+def test_what_this_process_has_taken_grows_with_what_it_takes() -> None:
+    before = memory_limit.taken_bytes()
+    held = bytearray(b"x") * (64 << 20)
+    assert 60 << 20 < memory_limit.taken_bytes() - before < 90 << 20
+    del held
+
+
+def test_pages_of_files_are_not_this_process_s_own(tmp_path: Path) -> None:
+    (tmp_path / "self").mkdir()
+    (tmp_path / "self" / "statm").write_text("9000 500 200 5 0 5 0\n")
+    assert memory_limit.taken_bytes(tmp_path) == 300 * resource.getpagesize()
+
+
 def test_the_default_limit_is_sixty_percent_of_what_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory_limit, "free_bytes", lambda: 10 * GB)
     assert default_limit_bytes() == 6 * GB

@@ -18,6 +18,7 @@ import zstandard
 
 import roofterm_parsers as rp
 from roofterm_parsers import cache as kept
+from roofterm_parsers.errors import TooLarge
 from roofterm_parsers.opening import Progress
 from roofterm_parsers.profile import Kind
 from tests.made_files import kineto, xla_json, xspace
@@ -154,6 +155,13 @@ def test_more_memory_than_there_is_ends_in_a_sentence(tmp_path: Path, monkeypatc
     monkeypatch.setattr("roofterm_parsers.opening.read_input", no_memory)
     with pytest.raises(rp.ProfileError, match="needs more memory than there is"):
         rp.open_profile(put(tmp_path, a__json=kineto()) / "a.json")
+
+
+def test_a_trace_that_takes_too_much_while_it_is_read_ends_in_a_sentence(tmp_path: Path) -> None:
+    """A million events that hold next to nothing: 18 MB of text, allowed 30 MB of memory."""
+    path = put(tmp_path, a__json=b'{"traceEvents": [' + b'{"ph":"X","ts":1},' * 1_000_000 + b"{}]}") / "a.json"
+    with pytest.raises(TooLarge, match=r"a\.json: .* raise --max-memory"):
+        rp.open_profile(path, max_memory=30_000_000, cache=False, workers=0)
 
 
 # Several files
