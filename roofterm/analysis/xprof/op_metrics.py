@@ -47,10 +47,9 @@ class OpMetrics:
 
 @dataclass(frozen=True, slots=True)
 class StepMetrics:
+    """A step's number and op metrics; on every core it takes as long as its longest marker on any core."""
+
     number: int
-    name: str
-    dur_ps: int
-    """longest marker of the step on any core"""
     metrics: OpMetrics
 
 
@@ -66,18 +65,18 @@ def step_metrics(profile: Profile, version: tuple[int, ...]) -> list[StepMetrics
     """Op metrics of each step that the `Steps` lines of all TensorCores have, by number."""
     markers = step_markers(profile)
     cores = markers["device"].n_unique()
-    common = markers.group_by("number").agg(pl.col("device").n_unique().alias("cores"), pl.col("dur_ps").max(), pl.col("name").first())
-    common = common.filter(pl.col("cores") == cores).sort("number")
+    common = markers.group_by("number").agg(pl.col("device").n_unique().alias("cores"), pl.col("dur_ps").max())
+    common = common.filter(pl.col("cores") == cores).sort("number").select("number", "dur_ps")
     if common.is_empty():
         return []
     events = device_events(profile, "TPU")
     events = events.with_columns(step=pl.Series(_steps_of(events, markers), dtype=pl.Int64))
     costs = _costs(profile, "TPU")
     found = []
-    for number, _, dur_ps, name in common.iter_rows():
+    for number, dur_ps in common.iter_rows():
         inside = events.filter(pl.col("step") == number)
         spans = dict.fromkeys(inside["device"].unique().to_list(), int(dur_ps))
-        found.append(StepMetrics(number, name, dur_ps, _aggregate(inside, costs, spans, version < EVENT_COSTS_UNTIL)))
+        found.append(StepMetrics(number, _aggregate(inside, costs, spans, version < EVENT_COSTS_UNTIL)))
     return found
 
 

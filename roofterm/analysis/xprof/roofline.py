@@ -13,6 +13,7 @@ from roofterm_parsers.errors import ProfileError
 from roofterm_parsers.profile import Profile
 
 VERSIONS = ("2.22.3", "2.23.1", "2.24.2")
+SCHEMA = "roofterm.xprof-roofline/1"
 MOST_OPS = 1000
 INNER_OPS = ("call", "conditional", "while", "megacore fusion")
 """Categories whose costs include those of the ops inside, which are listed too: left out of a program's sums."""
@@ -33,20 +34,24 @@ def xprof_roofline(profile: Profile, version: str) -> dict[str, Any]:
         raise ProfileError(f"{path} is no XPlane file (.xplane.pb): XProf's tables need one.", path)
     numbers = tuple(int(part) for part in version.split("."))
     device = peaks(profile, numbers)
+    if device.hardware == "CPU":
+        return {"schema": SCHEMA, "properties": _properties(device, 0.0), "rows": []}
+    metrics = op_metrics(profile, device.hardware, numbers)
+    tpu = device.hardware == "TPU"
+    steps = step_metrics(profile, numbers) if tpu else [StepMetrics(number, NOTHING) for number in _gpu_steps(profile)]
+    scale = _divide(metrics.normalized_op_ps, metrics.op_ps)
+    return {"schema": SCHEMA, "properties": _properties(device, scale), "rows": roofline_rows(metrics, steps, device)}
+
+
+def roofline_rows(metrics: OpMetrics, steps: list[StepMetrics], device: Peaks) -> list[dict[str, Any]]:
+    """The table's rows: all with infeed and outfeed counted, then all without."""
     rows: list[dict[str, Any]] = []
-    scale = 0.0
-    if device.hardware != "CPU":
-        metrics = op_metrics(profile, device.hardware, numbers)
-        scale = _divide(metrics.normalized_op_ps, metrics.op_ps)
-        steps = step_metrics(profile, numbers) if device.hardware == "TPU" else []
-        for infeed in (True, False):
-            rows += _rows(metrics, device, infeed)
-            if device.hardware == "TPU":
-                rows.append(_average(steps, device, infeed))
-                rows += [_program(step.metrics, device, str(step.number), infeed) for step in steps]
-            else:
-                rows += [_program(NOTHING, device, str(number), infeed) for number in _gpu_steps(profile)]
-    return {"schema": "roofterm.xprof-roofline/1", "properties": _properties(device, scale), "rows": rows}
+    for infeed in (True, False):
+        rows += _rows(metrics, device, infeed)
+        if device.hardware == "TPU":
+            rows.append(_average(steps, device, infeed))
+        rows += [_program(step.metrics, device, str(step.number), infeed) for step in steps]
+    return rows
 
 
 def _rows(metrics: OpMetrics, device: Peaks, infeed: bool) -> list[dict[str, Any]]:
