@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -177,7 +178,7 @@ MOVES = [
 
 
 @pytest.mark.parametrize(("opcode", "result", "operands", "rest", "size"), MOVES)
-def test_moving_costs_memory_alone(opcode: str, result: str, operands: tuple[str, ...], rest: dict[str, object], size: int) -> None:
+def test_moving_costs_memory_alone(opcode: str, result: str, operands: tuple[str, ...], rest: dict[str, Any], size: int) -> None:
     hlo = entry(*operands)
     hlo.op("op.1", opcode, result, tuple(f"p{i}" for i in range(len(operands))), **rest)
     cost = cost_of(hlo, "op.1")
@@ -248,7 +249,7 @@ def test_all_directions_of_a_cudnn_convolution_have_the_forward_multiply_adds() 
     }
     for target, (lhs, rhs, result) in calls.items():
         hlo = entry(lhs, rhs)
-        rest = {"conv": conv_dims_nchw(), "window": window(padded, padded), "target": target}
+        rest: dict[str, Any] = {"conv": conv_dims_nchw(), "window": window(padded, padded), "target": target}
         hlo.op("conv", "custom-call", f"({result}, u8[0])", ("p0", "p1"), **rest)
         assert cost_of(hlo, "conv").flops == 2 * 2 * 3 * 16 * meetings * meetings, target
 
