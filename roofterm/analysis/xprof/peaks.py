@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from roofterm_parsers.errors import ProfileError
 from roofterm_parsers.profile import Profile
 
 GIBI = 1.073741824
@@ -20,6 +21,17 @@ _CUDA_FLOPS = (
 _ROCM_FLOPS = {"gfx908": 1024, "gfx90a": 1024, "gfx942": 2048, "gfx950": 4096}
 _NVIDIA = {2: "Fermi", 3: "Kepler", 5: "Maxwell", 6: "Pascal", 9: "Hopper", 10: "Blackwell"}
 _BANDWIDTHS = ("hbm", "sram_rd", "sram_wr", "cmem_rd", "cmem_wr", "vmem_rd", "vmem_wr")
+
+
+VERSIONS = ("2.22.3", "2.23.1", "2.24.2")
+"""Versions of XProf whose rules are known."""
+
+
+def version_numbers(version: str) -> tuple[int, ...]:
+    """(2, 24, 2) for "2.24.2"; ProfileError for a version whose rules are not known."""
+    if version not in VERSIONS:
+        raise ProfileError(f"XProf {version}: only the rules of {', '.join(VERSIONS)} are known.")
+    return tuple(int(part) for part in version.split("."))
 
 
 class Peaks(msgspec.Struct, frozen=True):

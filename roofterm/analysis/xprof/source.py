@@ -1,4 +1,4 @@
-"""How XProf's tables show where an op comes from: an HTML cell with the stack as its title."""
+"""How XProf's tables show where an op comes from: the framework's op, and an HTML cell with the stack as its title."""
 
 from __future__ import annotations
 
@@ -13,6 +13,11 @@ def source_cell(source: str | None, stack: str | None) -> str:
     if not line.isdecimal():
         return ""
     return f"<div class='source-info-cell' title='{_html(stack or '')}'>{_html(file)}:{line}</div>"
+
+
+def framework_op(name: str | None) -> str:
+    """A framework op as XProf writes it, `name:type`; the type is often empty."""
+    return "" if not name else name if ":" in name else f"{name}:"
 
 
 def _html(text: str) -> str:
