@@ -173,6 +173,41 @@ async def test_a_point_beyond_the_window_is_brought_into_it() -> None:
         assert sum("[g]" in line for line in screen(app)) == 2
 
 
+async def test_a_row_without_a_place_is_told_about_and_moves_nothing() -> None:
+    app = Shown()
+    async with app.run_test(size=(80, 20)) as pilot:
+        await settled(pilot)
+        window = app.view.view
+        app.view.highlight(4)
+        await settled(pilot)
+        assert app.view.view == window
+        assert "nowhere" in screen(app)[-2]
+        assert "no place on the plot" in screen(app)[-1]
+        await press(pilot, "plus", "n")
+        assert app.highlighted == [1, 4, 1]
+
+
+async def test_a_filter_that_lets_nothing_through_says_so() -> None:
+    app = Shown()
+    async with app.run_test(size=(80, 20)) as pilot:
+        await settled(pilot)
+        app.view.limit(np.zeros(5, np.bool_))
+        await settled(pilot)
+        assert screen(app)[-2].strip() == "no op passes the filter"
+
+
+@pytest.mark.parametrize("key", ["plus", "minus", "L", "K"])
+async def test_no_number_of_zooms_or_pans_breaks_the_axes(key: str) -> None:
+    app = Shown()
+    async with app.run_test(size=(80, 20)) as pilot:
+        await settled(pilot)
+        for _ in range(600):
+            app.action_do(KEYS[key].replace(", ", " "))
+        await settled(pilot)
+        assert app.view.view.x1 > app.view.view.x0
+        assert "no op" not in "".join(screen(app))
+
+
 async def test_pan_moves_by_a_fifth() -> None:
     app = Shown()
     async with app.run_test(size=(80, 20)) as pilot:

@@ -54,11 +54,30 @@ class View:
     def moved(self, right: float, up: float) -> View:
         """Shifted by shares of its width and height."""
         dx, dy = (self.x1 - self.x0) * right, (self.y1 - self.y0) * up
-        return View(self.x0 + dx, self.x1 + dx, self.y0 + dy, self.y1 + dy)
+        return View(self.x0 + dx, self.x1 + dx, self.y0 + dy, self.y1 + dy)._bounded()
 
     def zoomed(self, factor: float, x: float, y: float) -> View:
         """`factor` times as wide and high, with (x, y) staying where it is."""
-        return View(x + (self.x0 - x) * factor, x + (self.x1 - x) * factor, y + (self.y0 - y) * factor, y + (self.y1 - y) * factor)
+        around = View(x + (self.x0 - x) * factor, x + (self.x1 - x) * factor, y + (self.y0 - y) * factor, y + (self.y1 - y) * factor)
+        return around._bounded()
+
+    def centred(self, x: float, y: float) -> View:
+        """As wide and high, with (x, y) in the middle."""
+        width, height = self.x1 - self.x0, self.y1 - self.y0
+        return View(x - width / 2, x + width / 2, y - height / 2, y + height / 2)._bounded()
+
+    def holds(self, x: float, y: float) -> bool:
+        return self.x0 <= x <= self.x1 and self.y0 <= y <= self.y1
+
+    def _bounded(self) -> View:
+        """Neither beyond what a float's power of ten can say, nor so near that its cells are all alike."""
+        return View(*_side(self.x0, self.x1), *_side(self.y0, self.y1))
+
+
+def _side(low: float, high: float) -> tuple[float, float]:
+    span = min(max(high - low, 0.01), 600.0)
+    start = min(max((low + high - span) / 2, -300.0), 300.0 - span)
+    return start, start + span
 
 
 @dataclass(frozen=True)
@@ -158,7 +177,7 @@ def fit(points: Points, roofs: tuple[RoofLine, ...], shown: NDArray[np.bool_] | 
     y0, y1 = _with_air(ys, (9.0, 15.0), 2.0)
     if corners:  # a roof needs some flat part to be read as one
         x1 = max(x1, max(x for x, _ in corners) + 0.8)
-    return View(x0, x1, y0, y1)
+    return View(x0, x1, y0, y1)._bounded()
 
 
 def _with_air(values: F64, otherwise: tuple[float, float], least: float) -> tuple[float, float]:

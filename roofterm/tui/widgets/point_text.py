@@ -53,6 +53,7 @@ def point_lines(
     first: list[Piece] = [(f" [{key.letter(code)}] ", category_style(code, key, palette, look)), (f"{name}  {right}", palette.text)]
     rate, intensity = (get("bytes_per_s") or {}).get(memory), (get("intensity") or {}).get(memory)
     parts = [
+        "" if rate or get("flops_per_s") else "neither FLOPs nor bytes known: no place on the plot",
         f"{si(intensity)} FLOP/B" if intensity else "",
         f"{si(get('flops_per_s'), 'FLOP/s')} {_share(get('pct_of_peak_flops'))}" if get("flops_per_s") else "",
         f"{si(rate, 'B/s')} {_share(get('pct_of_peak_bw'))}" if rate else "",

@@ -226,7 +226,7 @@ class RooflineView(LineWidget, can_focus=True):
 
     def _point_lines(self) -> list[list[Piece]]:
         if self.cursor is None:
-            return [[("no op has a place on this plot" if not self.points.order.size else "", self.palette.muted)]]
+            return [[(" no op passes the filter" if self.points.order.size else " no op has a place on this plot", self.palette.muted)]]
         order = self._order()
         at = np.flatnonzero(order == self.cursor)
         place = f"{int(at[0]) + 1 if at.size else '-'}/{order.size}"
@@ -261,8 +261,7 @@ class RooflineView(LineWidget, can_focus=True):
         return view.x0, float(np.clip(self.points.rate[row] + view.x0, view.y0, view.y1))
 
     def _in_window(self, row: int) -> bool:
-        x, y = self._where(row)
-        return self.view.x0 <= x <= self.view.x1 and self.view.y0 <= y <= self.view.y1
+        return self.view.holds(*self._where(row))
 
     def _cell(self, row: int) -> tuple[int, int]:
         assert self.grid is not None
@@ -278,13 +277,12 @@ class RooflineView(LineWidget, can_focus=True):
             return
         self._refresh_cursor()
         self.cursor = row
-        if self._in_window(row):
+        x, y = self._where(row)
+        if self.view.holds(x, y) or np.isnan(y):  # a row without a place is told about, and shown nowhere
             self._refresh_cursor()
             self.refresh(Region(0, self.size.height - self._detail_height, self.size.width, self._detail_height))
         else:
-            x, y = self._where(row)
-            width, height = self.view.x1 - self.view.x0, self.view.y1 - self.view.y0
-            self.view = View(x - width / 2, x + width / 2, y - height / 2, y + height / 2)
+            self.view = self.view.centred(x, y)
             self._rebuild()
         self._post()
 

@@ -92,7 +92,7 @@ def step_cells(steps: Sequence[tuple[int, int, str]], window: Window, look: Look
             line[first] = bar
         else:
             first, room = -1, room + 1
-        text = _step_text(shown(name, window.cells, look), room)
+        text = _step_text(shown(name, 256, look), room)
         if cell_width(text) == len(text):
             line[first + 1 : first + 1 + len(text)] = text
     return "".join(line)[: window.cells]
