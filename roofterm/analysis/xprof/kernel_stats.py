@@ -1,0 +1,103 @@
+"""XProf's GPU kernel statistics: one row for each kernel, launch and framework op (xplane_to_kernel_stats_db.cc)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from roofterm.analysis.xprof.peaks import version_numbers
+from roofterm.analysis.xprof.source import framework_op
+from roofterm_parsers.profile import Profile
+
+MOST_KERNELS = 1000
+BARE_OP_NAMES_FROM = AMD_KNOWN_FROM = (2, 24)
+"""From this version on an op's name stands without the colon and type, and matrix cores of AMD are known."""
+
+_TENSOR_CORE_NAMES = (
+    "16816", "c1688", "conv1x1", "conv2d_c1_k1", "dgrad_1x1_stride_2x2", "direct_group", "first_layer_wgrad_kernel", "h1688", "h884",
+    "hmma", "i16832", "i8816", "s884", "s1688", "xmma_gemm", "xmma_implicit_gemm", "xmma_sparse_conv", "xmma_sparse_gemm",
+    "xmma_warp_specialized_implicit_gemm",
+)  # fmt: skip
+"""Parts of Nvidia kernels' names by which XProf knows tensor cores."""
+_MATRIX_CORE_NAMES = ("_MI16x16", "_MI32x32", "gemm_fusion", "FmhaFwdKernel", "FmhaBwdDQDKDV")
+"""Parts of AMD kernels' names for which its later versions say so too (as its answers show; their list is not public)."""
+_LAUNCH = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
+
+
+def xprof_kernel_stats(profile: Profile, version: str) -> list[dict[str, Any]]:
+    """Rows by column id, most time first; kernels shorter than 1 ns or without launch details are not counted."""
+    numbers = version_numbers(version)
+    kernels = _kernels(profile)
+    key = ["kernel_name", *_LAUNCH, "registers", "shared", "framework_op"]
+    found = kernels.group_by(key).agg(
+        pl.len().alias("occurrences"),
+        pl.col("ns").sum().alias("total"),
+        pl.col("ns").min().alias("least"),
+        pl.col("ns").max().alias("most"),
+        pl.col("occupancy").first(),
+    )
+    found = found.sort(["total", *key], descending=[True, *[False] * len(key)]).head(MOST_KERNELS)
+    rows = []
+    for rank, row in enumerate(found.iter_rows(named=True), 1):
+        op = framework_op(row["framework_op"])
+        uses = any(part in row["kernel_name"] for part in _TENSOR_CORE_NAMES)
+        eligible = _eligible(op.rstrip(":"))
+        if numbers >= AMD_KNOWN_FROM:
+            uses |= any(part in row["kernel_name"] for part in _MATRIX_CORE_NAMES)
+            eligible |= uses or op.rstrip(":").endswith(("dot_general", "conv_general_dilated"))
+        rows.append(
+            {
+                "rank": float(rank),
+                "kernel_name": row["kernel_name"],
+                "registers_per_thread": float(row["registers"]),
+                "shmem_bytes": float(row["shared"]),
+                "block_dim": ",".join(str(row[f"block_{axis}"]) for axis in "xyz"),
+                "grid_dim": ",".join(str(row[f"grid_{axis}"]) for axis in "xyz"),
+                "occupancy_pct": float(row["occupancy"]),
+                "is_op_tensor_core_eligible": eligible,
+                "is_kernel_using_tensor_core": uses,
+                "op_name": op.removesuffix(":") if numbers >= BARE_OP_NAMES_FROM else op,
+                "occurrences": float(row["occurrences"]),
+                "total_duration_us": row["total"] / 1e3,
+                "avg_duration_us": (row["total"] // row["occurrences"]) / 1e3,
+                "min_duration_us": row["least"] / 1e3,
+                "max_duration_us": row["most"] / 1e3,
+            }
+        )
+    return rows
+
+
+def _kernels(profile: Profile) -> pl.DataFrame:
+    """Kernels with launch details: kernel_name, launch, registers, shared, framework_op, ns."""
+    known = profile.hlo_facts.filter(pl.col("xprof_category").is_not_null()).select("op")
+    named = profile.hlo_ops.with_row_index("op").join(known, on="op").select("op", "framework_op")
+    ops = profile.hlo.join(named, on="op").select("slice", "framework_op")
+    rows = profile.kernels["slice"]
+    frame = profile.kernels.filter(pl.col("grid_x").is_not_null()).select(
+        "slice",
+        *_LAUNCH,
+        pl.col("registers").fill_null(0),
+        # ROCm's details, which state no registers, give shared memory under a name that XProf does not read.
+        pl.when(pl.col("registers").is_not_null()).then(pl.col("shared_bytes").fill_null(0)).otherwise(0).alias("shared"),
+        pl.col("occupancy_pct").fill_null(0.0).alias("occupancy"),
+    )
+    texts = profile.names["text"].gather(profile.slices["name"].gather(rows))
+    facts = pl.DataFrame({"slice": rows, "kernel_name": texts, "ns": profile.slices["dur_ps"].gather(rows) // 1000})
+    return (
+        frame.join(facts, on="slice", maintain_order="left")
+        .filter(pl.col("ns") > 0)
+        .join(ops, on="slice", how="left", maintain_order="left")
+        .with_columns(pl.col("framework_op").fill_null(""))
+    )
+
+
+def _eligible(op: str) -> bool:
+    """Whether a framework op can use tensor cores, by its name."""
+    return op.endswith(_ELIGIBLE_ENDS) or any(part in op for part in ("BatchMatMul", "CudnnRNNV", "CudnnRNNForward", "CudnnRNNBackprop"))
+
+
+_ELIGIBLE_ENDS = (
+    "Conv2D", "Conv2DBackpropFilter", "Conv2DBackpropInput", "Conv3D", "DepthwiseConv2dNative", "DepthwiseConv2dNativeBackpropFilter",
+    "DepthwiseConv2dNativeBackpropInput", "/MatMul", "FusedMatMul", "/CudnnRNN", "XlaDot", "XlaDotV2",
+)  # fmt: skip
