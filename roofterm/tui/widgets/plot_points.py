@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -88,15 +89,15 @@ def _tiers(time_us: F64, order: I64) -> U8:
     return tier
 
 
-def _column(rows: Rows, name: str) -> list:  # type: ignore[type-arg]
+def _column(rows: Rows, name: str) -> list[Any]:
     return rows[name].to_list() if isinstance(rows, pl.DataFrame) else [getattr(row, name) for row in rows]
 
 
-def _numbers(values: list) -> F64:  # type: ignore[type-arg]
+def _numbers(values: list[Any]) -> F64:
     return np.nan_to_num(np.array([0.0 if v is None else v for v in values], np.float64), nan=0.0, posinf=0.0, neginf=0.0)
 
 
-def _log10(values: list) -> F64:  # type: ignore[type-arg]
+def _log10(values: list[Any]) -> F64:
     numbers = np.array([np.nan if v is None or not v > 0 else v for v in values], np.float64)
     numbers[~np.isfinite(numbers)] = np.nan
     return np.log10(numbers)
