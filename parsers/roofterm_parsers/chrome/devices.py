@@ -8,9 +8,10 @@ from typing import Any
 import polars as pl
 
 from roofterm_parsers.chrome.header import integer
+from roofterm_parsers.errors import ProfileError
 from roofterm_parsers.profile import DEVICES
 
-_INTEL = ("gpuEuCount", "maxComputeUnits", "maxWorkGroupSize")
+MOST_DEVICES = 60_000
 _MTIA = ("runtimeMajorVersion", "maxGridHeight")
 
 
@@ -26,6 +27,8 @@ class Devices:
     def row(self, rank: str, number: int, *, worked: bool) -> int:
         """The row of a device of a rank of a merged file (empty: there is just one)."""
         row = self._keys.setdefault((rank, number), len(self._keys))
+        if row >= MOST_DEVICES:
+            raise ProfileError(f"the trace names more than {MOST_DEVICES:,} devices: its `device` numbers are none")
         if worked:
             self._worked.add(row)
         return row
@@ -35,7 +38,7 @@ class Devices:
 
     def frame(self) -> pl.DataFrame:
         """DEVICES: first those with rows of their own, then what else the file lists."""
-        listed = {number: item for item in self.properties if (number := integer(item.get("id"))) is not None}
+        listed = {number: item for item in self.properties if (number := integer(item.get("id"))) is not None and abs(number) < 1 << 31}
         only = _only_model(self.properties)
         rows = []
         stood_for = False
@@ -55,7 +58,7 @@ class Devices:
         return pl.DataFrame(rows, schema=DEVICES)
 
     def _facts(self, item: dict[str, Any], number: int, worked: bool, note: str | None) -> dict[str, Any]:
-        major, minor = integer(item.get("computeMajor", item.get("major"))), integer(item.get("computeMinor", item.get("minor")))
+        major, minor = (integer(item.get(f"compute{part}", item.get(part.lower()))) for part in ("Major", "Minor"))
         name = item.get("name")
         return {
             "source": 0,

@@ -28,9 +28,9 @@ U32 = NDArray[np.uint32]
 OPEN_PS = -1
 """Length of a slice whose end is not known yet."""
 LONGEST_PS = 1 << 62
-_QUIET = 255
-_EMPTY: Lane = ("", "", "", "")
-"""an event of no fields, as JAX writes it at the end"""
+_QUIET, _BLANK = 255, 254
+_NO_FIELDS: Lane = ("", "", "", "")
+"""lane of an event without any fields, as JAX writes it at the end"""
 _TEXT_COLUMNS = {
     Group.OP: ("signature",),
     Group.WORK: ("shape",),
@@ -112,7 +112,8 @@ class Gathered:
         timed = columns["state"] == times.GOOD
         self.events += int(what.size)
         if not behind:
-            self.damage["skipped"] += int((what == NOTHING).sum())
+            unknown = (what == NOTHING) | ((what == _BLANK) & ((columns["state"] != times.ABSENT) | (name != self.names[""])))
+            self.damage["skipped"] += int(unknown.sum())
         self.damage["untimed"] += int((~timed & ((what == SLICE) | (what == BEGIN))).sum())
         slices = np.flatnonzero(timed & ((what == SLICE) | (what == BEGIN)))
         row_of = np.full(what.size, -1, np.int64)
@@ -181,8 +182,14 @@ class Gathered:
         known = self._what.size
         if known == len(self.lanes):
             return
-        fresh = [_QUIET if lane[0] in QUIET_PHASES or lane == _EMPTY else PHASES.get(lane[0], NOTHING) for lane in list(self.lanes)[known:]]
+        fresh = [_what(lane) for lane in list(self.lanes)[known:]]
         self._what = np.concatenate((self._what, np.array(fresh, np.uint8)))
+
+
+def _what(lane: Lane) -> int:
+    if lane == _NO_FIELDS:
+        return _BLANK
+    return _QUIET if lane[0] in QUIET_PHASES else PHASES.get(lane[0], NOTHING)
 
 
 def _grown(codes: U32, new: list[int]) -> U32:

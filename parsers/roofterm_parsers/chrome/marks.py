@@ -105,7 +105,7 @@ def _fill_marks(context: Context, marks: Columns, track: U32) -> None:
 
 
 def _narrow(values: I64) -> pl.Series:
-    missing = np.abs(values) >= 1 << 31
+    missing = (values < -(1 << 31)) | (values >= 1 << 31)
     return nullable(np.where(missing, 0, values), missing)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-_RANKED = re.compile(r"(.*\D)(-?\d+)\Z", re.DOTALL)
+_RANKED = re.compile(r"(.*[^0-9])(-?[0-9]+)\Z", re.DOTALL)
 
 
 @dataclass(slots=True)
@@ -56,13 +56,15 @@ def trailing_number(text: int | str) -> int | None:
     """The number that an id is or ends in ("stream 7", "[TP00] 0")."""
     if isinstance(text, int):
         return text
-    found = re.search(r"-?\d+\Z", text.strip())
-    return int(found[0]) if found and len(found[0]) < 20 else None
+    found = re.search(r"-?[0-9]+\Z", text.strip())
+    return int(found[0]) if found and len(found[0]) < 19 else None
 
 
 def natural(text: str) -> tuple[tuple[int, int, str], ...]:
     """Key that sorts "stream 7" before "stream 20"."""
-    return tuple((0, int(part), "") if part.isdecimal() and len(part) < 30 else (1, 0, part) for part in re.split(r"(\d+)", text) if part)
+    return tuple(
+        (0, int(part), "") if part.isdecimal() and len(part) < 30 else (1, 0, part) for part in re.split(r"([0-9]+)", text) if part
+    )
 
 
 def _set(table: dict[Any, str], key: Any, value: Any) -> None:
