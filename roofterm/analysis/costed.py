@@ -10,7 +10,7 @@ import polars as pl
 from roofterm.analysis.categories import FACTS, Category
 from roofterm.analysis.categories.kinds import TENSOR_CATEGORIES
 from roofterm.analysis.costs import collective_cost
-from roofterm.analysis.hlo_costs import hlo_items
+from roofterm.analysis.hlo_costs import hlo_items, on_device_clock
 from roofterm.analysis.owners import NO_COST, find_owners
 from roofterm_parsers.profile import Kind, Profile
 
@@ -73,7 +73,7 @@ def costed(profile: Profile, work: pl.DataFrame, facts: pl.DataFrame) -> Costed:
     """Items and pieces of device work. `work`: schema `work.WORK`, whole or a part; `facts`: schema `categories.FACTS`."""
     if work.height == 0:
         return Costed(pl.DataFrame(schema=ITEMS), pl.DataFrame(schema=PIECES))
-    pieces = _pieces(profile, work, facts)
+    pieces = _pieces(profile, on_device_clock(profile, work), facts)
     pieces, by_op = _with_owners(profile, pieces)
     pieces, by_hlo = hlo_items(profile, pieces)
     pieces = _numbered(pieces)
@@ -94,8 +94,8 @@ def _pieces(profile: Profile, work: pl.DataFrame, facts: pl.DataFrame) -> pl.Dat
     graphs = profile.names["text"].str.contains(r"GraphLaunch").arg_true()
     fast = profile.names["text"].str.contains(r"(?i)winograd|fft").arg_true()
     return pieces.with_columns(
-        graph=launch_name.is_in(graphs).fill_null(False),
-        fast_algorithm=pl.col("kernel_name").is_in(fast),
+        graph=launch_name.is_in(graphs.implode()).fill_null(False),
+        fast_algorithm=pl.col("kernel_name").is_in(fast.implode()),
         exclusive_ps=_exclusive(work),
     )
 

@@ -51,6 +51,24 @@ def hlo_items(profile: Profile, pieces: pl.DataFrame) -> tuple[pl.DataFrame, pl.
     return pieces, costs.cast(HLO_COSTS)
 
 
+def on_device_clock(profile: Profile, work: pl.DataFrame) -> pl.DataFrame:
+    """Work with the times that the device's own clock gave, where the file has them beside those aligned with the host.
+
+    Rates and bounds hold for the device's clock (XProf takes it too); windows of steps are the host's.
+    """
+    if profile.device_clock.height == 0:
+        return work
+    clock = profile.device_clock.unique("slice", keep="first").rename({"start_ps": "clock_ps", "dur_ps": "ticks_ps"})
+    work = work.join(clock, on="slice", how="left", maintain_order="left")
+    start = pl.coalesce("clock_ps", "start_ps")
+    leaf = pl.col("own_ps") == pl.col("end_ps") - pl.col("start_ps")
+    return work.with_columns(
+        start_ps=start,
+        end_ps=start + pl.coalesce("ticks_ps", pl.col("end_ps") - pl.col("start_ps")),
+        own_ps=pl.when(leaf).then(pl.coalesce("ticks_ps", "own_ps")).otherwise("own_ps"),
+    ).drop("clock_ps", "ticks_ps")
+
+
 def _with_executions(pieces: pl.DataFrame) -> pl.DataFrame:
     """Pieces with hlo_instance, the number of the execution of an instruction that each belongs to, and hlo_cost."""
     mine = pieces.filter(pl.col("hlo").is_not_null()).sort("start_ps", maintain_order=True)
@@ -70,11 +88,13 @@ def _program_runs(profile: Profile, pieces: pl.DataFrame) -> pl.Series:
     if modules.height == 0:
         return pl.Series("run", [None] * pieces.height, dtype=pl.UInt32)
     modules = modules.select(
-        pl.col("module").cast(pl.UInt32),
+        pl.col("module").cast(pl.UInt32).alias("slice"),
         "start_ps",
-        stop_ps=pl.col("start_ps") + pl.col("dur_ps"),
+        end_ps=pl.col("start_ps") + pl.col("dur_ps"),
+        own_ps="dur_ps",
         device=profile.tracks["device"].gather(modules["track"]),
     ).drop_nulls("device")
+    modules = on_device_clock(profile, modules).select("start_ps", "device", module="slice", stop_ps="end_ps")
     found = (
         pieces.select("start_ps", "device")
         .with_row_index("row")

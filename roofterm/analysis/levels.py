@@ -15,7 +15,8 @@ from roofterm_parsers.profile import Profile
 PS = 1e12
 """picoseconds in a second"""
 
-PS_PER_US = 1e6
+US_PS = 1_000_000
+"""picoseconds in a microsecond"""
 
 SUMMED = (
     "flops",
@@ -39,6 +40,7 @@ def summed(items: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
         pl.len().alias("calls"),
         pl.col("time_ps").sum(),
         pl.col("exclusive_ps").sum(),
+        pl.col("signature").first(),
         *known,
         *same,
         estimate=pl.col("estimate").drop_nulls().first(),
@@ -48,6 +50,7 @@ def summed(items: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
         fast_algorithm=pl.col("fast_algorithm").any(),
         largest_bytes=pl.col("hbm_bytes").max(),
         above=(pl.col("bound_s") * PS > pl.col("time_ps") * (ABOVE_PCT / 100)).sum(),
+        above_clock=(pl.col("bound_s") * PS > pl.col("time_ps") + pl.col("tick_ps")).sum(),
         worst_pct=(100 * PS * pl.col("bound_s") / pl.col("time_ps")).filter(pl.col("time_ps") > 0).max(),
     )
 
@@ -77,12 +80,24 @@ def with_shares(rows: pl.DataFrame, seconds: pl.Expr | None = None, more: Sequen
     )
 
 
+def _tick_ps(profile: Profile) -> int:
+    """Resolution of the file's times: 1 us where all work lasts whole microseconds (Kineto until 2024), else taken as none."""
+    lengths = profile.slices["dur_ps"].gather(profile.links["work"]).to_numpy()
+    return US_PS if lengths.size and not (lengths % US_PS).any() else 0
+
+
 def op_items(profile: Profile, costed: Costed, items: pl.DataFrame) -> pl.DataFrame:
     """Items with their name as text, and the exclusive time of their pieces."""
     exclusive = costed.pieces.group_by("item").agg(pl.col("exclusive_ps").sum())
     items = items.join(exclusive, on="item", how="left", maintain_order="left")
     hlo = profile.hlo_ops["name"].gather(items["hlo"]) if profile.hlo_ops.height else pl.Series([None] * items.height, dtype=pl.String)
-    return items.with_columns(text=pl.coalesce(pl.Series(hlo), profile.names["text"].gather(items["name"])))
+    # One row a shape: signatures differ in strides and values too.
+    shape = profile.signatures["dims"].cast(pl.Categorical).to_physical().gather(items["signature"])
+    return items.with_columns(
+        tick_ps=pl.col("pieces").cast(pl.Int64) * _tick_ps(profile),
+        text=pl.coalesce(pl.Series(hlo), profile.names["text"].gather(items["name"])),
+        shape=pl.Series(shape) if profile.signatures.height else pl.lit(None, dtype=pl.UInt32),
+    )
 
 
 def op_rows(profile: Profile, items: pl.DataFrame) -> pl.DataFrame:
@@ -90,13 +105,10 @@ def op_rows(profile: Profile, items: pl.DataFrame) -> pl.DataFrame:
     items = items.with_columns(
         level=pl.when(pl.col("op").is_null() & pl.col("hlo").is_null()).then(pl.lit("kernel")).otherwise(pl.lit("op"))
     )
-    rows = summed(items, ["level", "text", "hlo", "signature", "category", "dtype_key", "path_key"])
-    shapes = (
-        profile.signatures["dims"].gather(rows["signature"])
-        if profile.signatures.height
-        else pl.Series([None] * rows.height, dtype=pl.String)
-    )
-    return with_shares(rows.with_columns(shapes=pl.Series(shapes))).sort("time_ps", descending=True, maintain_order=True)
+    rows = summed(items, ["level", "text", "hlo", "shape", "category", "dtype_key", "path_key"])
+    if profile.signatures.height:
+        rows = rows.with_columns(shapes=profile.signatures["dims"].gather(rows["signature"]))
+    return with_shares(rows).sort("time_ps", descending=True, maintain_order=True)
 
 
 def kernel_rows(profile: Profile, costed: Costed, items: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
@@ -205,6 +217,8 @@ def _causes(row: dict[str, object], device: DeviceInfo | None, in_cache: bool, w
     """Causes that fit; `worst`: the share of the roof of the call farthest above, None: it took no time at all."""
     share = float("inf") if worst is None else worst
     causes = []
+    if row.get("above_clock") == 0:
+        return ["the clock of this file is too coarse for so short a time"]
     if str(row.get("text")).partition(".")[0].endswith("-done"):
         return ["an asynchronous op: this is the wait for its end, the transfer began before"]
     if in_cache:

@@ -16,6 +16,7 @@ from roofterm import results
 from roofterm.analysis.bounds import LAUNCH_S, RESOURCES, level_rates, roofs_of, with_bounds
 from roofterm.analysis.categories import Category, kernel_facts
 from roofterm.analysis.costed import LEVELS, Costed, costed
+from roofterm.analysis.hlo_costs import on_device_clock
 from roofterm.analysis.levels import PS, category_rows, kernel_rows, op_items, op_rows, records, summed, with_shares
 from roofterm.analysis.scope import ALL, Scope
 from roofterm.analysis.work import busy
@@ -54,6 +55,7 @@ def roofline(
     `top`: ops at most, 0: all; `launch_s`: measured time of a launch.
     """
     found = bounded(profile, work, facts, device)
+    work = on_device_clock(profile, work)
     items = _without_infeed(found.items) if not scope.infeed else found.items
     chosen = windows if windows is not None and windows.height and scope.step != "all" else None
     ops = op_rows(profile, items)
@@ -63,7 +65,7 @@ def roofline(
         coverage=coverage(items),
         roofs=_drawn(roofs_of(device, launch_s), ops, device),
         program=_program(profile, items, work, chosen, windows, device, launch_time),
-        steps=_steps(profile, items, windows, device, launch_time),
+        steps=_steps(profile, items, work, windows, device, launch_time),
         ops=rows,
     )
 
@@ -104,7 +106,7 @@ def roof_warnings(roofline: results.Roofline) -> list[Warning]:
 
 def _explained(flag: str, row: results.RooflineRow) -> bool:
     """Whether a point above its roof has a harmless cause: a cache, another algorithm, an asynchronous end, a cost that is a bound."""
-    return any(word in flag for word in ("a cache", "Winograd", "asynchronous op", "an estimate")) or row.bound_by is None
+    return any(word in flag for word in ("a cache", "Winograd", "asynchronous op", "an estimate", "too coarse")) or row.bound_by is None
 
 
 def coverage(items: pl.DataFrame) -> results.Coverage:
@@ -147,18 +149,25 @@ def _program(
         spans = work.group_by("device").agg(span=pl.col("end_ps").max() - pl.col("start_ps").min())
         seconds = float(spans["span"].sum()) / PS
     busy_s = _busy_s(work)
-    rows = _totalled(items, seconds, "Total", "Program", devices, launch_s, device)
+    rows = _totalled(items, seconds, "Total", "Program", devices, _launches(work) * launch_s, device)
     rows += _totalled(items, busy_s, "Total", "Busy", devices, 0.0, device)
     complete = windows.filter(pl.col("complete")) if windows is not None and windows.height else None
     if complete is not None and complete.height:
         numbers = profile.steps["number"].gather(complete["step"]).n_unique()
-        mine = items.filter(pl.col("step").is_in(complete["step"].implode()))
-        rows += _totalled(mine, _seconds(profile, complete, work), "Average", "Program", devices, launch_s, device, numbers)
+        steps = complete["step"].implode()
+        mine = items.filter(pl.col("step").is_in(steps))
+        launching_s = _launches(work.filter(pl.col("step").is_in(steps))) * launch_s
+        rows += _totalled(mine, _seconds(profile, complete, work), "Average", "Program", devices, launching_s, device, numbers)
     return rows
 
 
 def _steps(
-    profile: Profile, items: pl.DataFrame, windows: pl.DataFrame | None, device: results.DeviceInfo | None, launch_s: float
+    profile: Profile,
+    items: pl.DataFrame,
+    work: pl.DataFrame,
+    windows: pl.DataFrame | None,
+    device: results.DeviceInfo | None,
+    launch_s: float,
 ) -> list[results.RooflineRow]:
     """One row a step number, ranks together."""
     if windows is None or windows.height == 0 or items.height == 0:
@@ -166,11 +175,13 @@ def _steps(
     rows: list[results.RooflineRow] = []
     numbered = windows.with_columns(number=profile.steps["number"].gather(windows["step"]))
     for (number,), group in numbered.group_by("number", maintain_order=True):
-        mine = items.filter(pl.col("step").is_in(group["step"].implode()))
+        steps = group["step"].implode()
+        mine = items.filter(pl.col("step").is_in(steps))
         if mine.height:
             devices = max(1, mine["device"].n_unique())
             seconds = float((group["end_ps"] - group["start_ps"]).sum()) / PS * devices / max(1, group["source"].n_unique())
-            rows += _totalled(mine, seconds, str(number), "Program", devices, launch_s, device)
+            launching_s = _launches(work.filter(pl.col("step").is_in(steps))) * launch_s
+            rows += _totalled(mine, seconds, str(number), "Program", devices, launching_s, device)
     return rows
 
 
@@ -180,21 +191,23 @@ def _totalled(
     step: str,
     name: str,
     devices: int,
-    launch_s: float,
+    launching_s: float,
     device: results.DeviceInfo | None,
     parts: int = 1,
 ) -> list[results.RooflineRow]:
-    """One row for all these items over a time of `seconds` (devices added up), divided by `parts`."""
+    """One row for all these items over a time of `seconds` (devices added up), divided by `parts`.
+
+    `launching_s`: what its launches take at least.
+    """
     if items.height == 0 or seconds <= 0:
         return []
     row = summed(items.with_columns(all=pl.lit(0)), ["all"])
-    launches = int(items["pieces"].sum()) * launch_s
     row = row.with_columns(
-        launch_s=pl.lit(launches),
-        bound_s=pl.when(pl.col("bound_s").is_not_null()).then(pl.max_horizontal("bound_s", pl.lit(launches))),
+        launch_s=pl.lit(launching_s),
+        bound_s=pl.when(pl.col("bound_s").is_not_null()).then(pl.max_horizontal("bound_s", pl.lit(launching_s))),
         seconds=pl.lit(seconds),
     )
-    row = with_shares(row, pl.col("seconds"), ("launch",) if launch_s else ())
+    row = with_shares(row, pl.col("seconds"), ("launch",) if launching_s else ())
     divided = ["flops", "model_flops", "bound_s", "seconds", *(f"{level}_bytes" for level in LEVELS)]
     row = row.with_columns(
         *(pl.col(one) / parts for one in divided),
@@ -213,6 +226,11 @@ def _seconds(profile: Profile, windows: pl.DataFrame, work: pl.DataFrame) -> flo
     counts = dict(sources.value_counts().iter_rows())
     lengths = windows.group_by("source").agg(length=(pl.col("end_ps") - pl.col("start_ps")).sum())
     return sum(int(length) * int(counts.get(source, 1)) for source, length in lengths.iter_rows()) / PS
+
+
+def _launches(work: pl.DataFrame) -> int:
+    """Calls that launched this work: a graph's whole work is one."""
+    return work["launch"].drop_nulls().n_unique()
 
 
 def _busy_s(work: pl.DataFrame) -> float:

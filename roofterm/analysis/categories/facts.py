@@ -189,10 +189,13 @@ def _by_hlo(profile: Profile, work: pl.DataFrame) -> pl.DataFrame:
 
 
 def _collectives(profile: Profile, work: pl.DataFrame) -> pl.DataFrame:
-    """Work slices that carry a collective's arguments themselves."""
-    kernels = profile.collectives.filter(pl.col("slice").is_in(work["slice"].implode())).unique("slice", keep="first")
-    dtypes = [dtype_name(text) for text in kernels["dtype"].to_list()]
-    return kernels.select("slice", collective=pl.lit(True)).with_columns(collective_dtype=pl.Series(dtypes, dtype=pl.String))
+    """Work that carries a collective's arguments itself, or hangs on an op that does (record_param_comms)."""
+    known = profile.collectives.select("slice", "dtype").unique("slice", keep="first")
+    own = work.select("slice").join(known, on="slice", how="inner")
+    by_op = work.select("slice", "op").join(known.rename({"slice": "op"}), on="op", how="inner").select("slice", "dtype")
+    found = pl.concat([own, by_op]).unique("slice", keep="first", maintain_order=True)
+    dtypes = [dtype_name(text) for text in found["dtype"].to_list()]
+    return found.select("slice", collective=pl.lit(True)).with_columns(collective_dtype=pl.Series(dtypes, dtype=pl.String))
 
 
 def _joined(work: pl.DataFrame, right: pl.DataFrame) -> pl.DataFrame:
