@@ -17,9 +17,9 @@ from roofterm_parsers.profile import Warning
 BOM = b"\xef\xbb\xbf"
 EXPANDED_PER_MEMORY = 6
 """Frames take a quarter to a third of the text they come from: six times the memory in text cannot fit."""
-BOMB_BYTES = 1 << 30
-BOMB_RATIO = 250
-"""Real traces shrink 13 to 20 times, repetitive ones 60 times; a container that gives more than a gigabyte at this rate is a bomb."""
+BOMB_BYTES = 256 << 20
+BOMB_RATIO = 120
+"""Real traces shrink 13 to 20 times, repetitive ones 60 times: what gives more than BOMB_BYTES at this rate is no trace."""
 
 _MOST_LAYERS = 4
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"

@@ -48,7 +48,7 @@ def open_profile(
     the user, if nothing can be opened.
     """
     started = time.perf_counter()
-    words = [os.fspath(paths)] if isinstance(paths, str | os.PathLike) else [os.fspath(path) for path in paths]
+    words = [os.fsdecode(path) for path in ([paths] if isinstance(paths, str | bytes | os.PathLike) else paths)]
     if not words:
         raise ProfileError("no file was named: give a trace, a folder, or - for standard input")
     limit = default_limit_bytes() if max_memory is None else max_memory

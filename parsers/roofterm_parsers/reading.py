@@ -11,6 +11,7 @@ from roofterm_parsers.container import Stream, open_stream
 from roofterm_parsers.discover import Look
 from roofterm_parsers.errors import Interrupted, ProfileError, TooLarge
 from roofterm_parsers.inputs import Input, open_raw
+from roofterm_parsers.listing import list_named
 from roofterm_parsers.lookalike import Lookalike, identify
 from roofterm_parsers.memory_limit import taken_bytes
 from roofterm_parsers.profile import Profile, Source, Warning
@@ -66,6 +67,22 @@ def read_input(file: Input, tracker: Tracker, *, max_memory: int, workers: int |
         profile.sources = [msgspec.structs.replace(read, **facts) for read in profile.sources]
         profile.warnings = [*_of_name(file), *stream.warnings, *profile.warnings]
         return profile
+
+
+def reopen(source: Source, offset: int, max_memory: int) -> Stream:
+    """The content of a file of a profile from a byte offset on, as `slices.offset` counts them; the caller closes it.
+
+    Up to there a packed file is unpacked again. Raises ProfileError if the file cannot be read any more, as standard input.
+    """
+    (listing,) = list_named(source.path)
+    (file,) = listing.files
+    if file.kind == "pipe":
+        raise ProfileError(f"{source.path}: cannot be read a second time", source.path)
+    stream = open_stream(open_raw(file, lambda _: None), file.path, max_memory)
+    left = offset
+    while left > 0 and (data := stream.read(min(left, 1 << 20))):
+        left -= len(data)
+    return stream
 
 
 def _read_chrome(stream: Stream, source: Source, tracker: Tracker, *, max_memory: int, workers: int | None) -> Profile:

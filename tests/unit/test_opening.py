@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import os
 import subprocess
 import sys
 import threading
 import zipfile
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import polars as pl
@@ -20,7 +22,8 @@ import roofterm_parsers as rp
 from roofterm_parsers import cache as kept
 from roofterm_parsers.errors import TooLarge
 from roofterm_parsers.opening import Progress
-from roofterm_parsers.profile import Kind
+from roofterm_parsers.profile import Kind, Source
+from roofterm_parsers.reading import reopen
 from tests.made_files import kineto, xla_json, xspace
 
 RUN = "plugins/profile/2026_01_02_03_04_05"
@@ -162,6 +165,32 @@ def test_a_trace_that_takes_too_much_while_it_is_read_ends_in_a_sentence(tmp_pat
     path = put(tmp_path, a__json=b'{"traceEvents": [' + b'{"ph":"X","ts":1},' * 1_000_000 + b"{}]}") / "a.json"
     with pytest.raises(TooLarge, match=r"a\.json: .* raise --max-memory"):
         rp.open_profile(path, max_memory=30_000_000, cache=False, workers=0)
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, lambda data: b"\xef\xbb\xbf" + data])
+def test_the_text_of_an_event_is_found_again_from_its_offset_on(pack, tmp_path: Path) -> None:
+    profile = rp.open_profile(put(tmp_path, a__json=pack(kineto(kernels=5))) / "a.json")
+    names = profile.names["text"].gather(profile.slices["name"])
+    for name, offset in zip(names, profile.slices["offset"], strict=True):
+        with closing(reopen(profile.sources[0], offset, 1 << 30)) as stream:
+            assert f'"name": "{name}"'.encode() in stream.peek(1 << 16)
+
+
+def test_standard_input_cannot_be_read_again() -> None:
+    with pytest.raises(rp.ProfileError, match="-: cannot be read a second time"):
+        reopen(Source(path="-", format="kineto", container="plain"), 5, 1 << 30)
+
+
+@pytest.mark.parametrize("kind", [str, Path, lambda path: os.fsencode(str(path)), lambda path: [path], lambda path: (str(path),)])
+def test_paths_of_every_kind_are_taken(kind, tmp_path: Path) -> None:
+    assert kernels(rp.open_profile(kind(put(tmp_path, a__json=kineto()) / "a.json"))) == 2
+
+
+def test_a_file_name_that_is_no_utf8_opens(tmp_path: Path) -> None:
+    path = os.path.join(os.fsencode(tmp_path), b"tr\xff.json")
+    with open(path, "wb") as file:
+        file.write(kineto())
+    assert rp.open_profile(os.fsdecode(path)).sources[0].path == os.fsdecode(path)
 
 
 # Several files
