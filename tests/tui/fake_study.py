@@ -14,6 +14,7 @@ from roofterm.analysis.selection import Selection
 from roofterm_parsers.profile import ROOT, Kind, Profile, Source, TrackKind, Warning, empty
 
 STEPS = 8
+TEXTS = ("short_name", "dtype", "bound_by", "shapes")
 STEP_US = 1000.0
 
 FLASH = "void flash_fwd_kernel<Flash_fwd_kernel_traits<128, 128, 64, 4>, true>"
@@ -263,7 +264,13 @@ def kernel_frame(many: int = 0) -> pl.DataFrame:
             total_us=pl.int_range(pl.len(), 0, -1).cast(pl.Float64),
         )
     frame = frame.with_columns(pct=100 * pl.col("total_us") / pl.col("total_us").sum())
-    return frame.select(results.TABLES["kernel"]).sort("total_us", descending=True)
+    return completed(frame, "kernel").sort("total_us", descending=True)
+
+
+def completed(frame: pl.DataFrame, by: str) -> pl.DataFrame:
+    """All columns of a table in their order, those not made up here without a value."""
+    missing = [pl.lit(None, pl.String if name in TEXTS else pl.Float64).alias(name) for name in results.TABLES[by] if name not in frame.columns]
+    return frame.with_columns(missing).select(results.TABLES[by])
 
 
 def kernel_record(name, category, calls, mean, flops, bound, roof, dtype, tensor, launcher):
@@ -334,12 +341,7 @@ def category_frame() -> pl.DataFrame:
     frame = sums.with_columns(
         name=pl.col("category"), mean_us=pl.col("total_us") / pl.col("calls"), self_us=pl.col("total_us"), device_us=pl.col("total_us")
     )
-    missing = [
-        pl.lit(None, pl.String if name in ("dtype", "bound_by") else pl.Float64).alias(name)
-        for name in results.TABLES["category"]
-        if name not in frame.columns
-    ]
-    return frame.with_columns(missing).select(results.TABLES["category"]).sort("total_us", descending=True)
+    return completed(frame, "category").sort("total_us", descending=True)
 
 
 NAMES = (

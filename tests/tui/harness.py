@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 from textual.pilot import Pilot
+from textual.worker import WorkerCancelled
 
 from roofterm.tui.app import RooftermApp
 from roofterm.tui.capabilities import Capabilities
@@ -59,7 +60,8 @@ async def type_text(pilot: Pilot[None], text: str) -> None:
 async def settled(pilot: Pilot[None]) -> None:
     """Until every worker has answered and every message has been taken."""
     for _ in range(3):
-        await pilot.app.workers.wait_for_complete()
+        with suppress(WorkerCancelled):  # a newer question took its place
+            await pilot.app.workers.wait_for_complete()
         await pilot.pause()
 
 

@@ -77,7 +77,7 @@ class RooflinePage(Page):
             place = place_of(self._answer.rows, column, name)
             if place is not None:
                 self.table.go(place)
-                self.plot.highlight(int(self._answer.rows.order[place]))
+                self._highlight(int(self._answer.rows.order[place]))
                 return
 
     def focus_target(self) -> LineWidget:
@@ -133,7 +133,7 @@ class RooflinePage(Page):
     @on(RowHighlighted)
     def _row(self, event: RowHighlighted) -> None:
         if self.table.has_focus:
-            self.plot.highlight(event.row)
+            self._highlight(event.row)
 
     def action_next(self, direction: int) -> None:
         self.plot.next(direction)
@@ -159,6 +159,11 @@ class RooflinePage(Page):
         state = self.explorer.state
         self.explorer.change(changed(state, infeed=not state.infeed))
         self.explorer.notice("with infeed and outfeed" if not state.infeed else "without infeed and outfeed")
+
+    def _highlight(self, row: int) -> None:
+        """The plot's cursor on a row, if that has a place among the roofs."""
+        if row in self.plot.points.order:
+            self.plot.highlight(row)
 
     def _ask(self, state: ViewState) -> Answer:
         study, scope = self.opened.study, self.scope(state, "steady")

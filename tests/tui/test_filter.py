@@ -1,0 +1,128 @@
+"""The filter as a user meets it: typed below, tried while typing, held everywhere, pointed at when wrong."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from roofterm.tui.widgets.filter_bar import FilterBar
+from roofterm.tui.widgets.status import Status
+from tests.tui.harness import explorer, press, screen_lines, screen_text, settled, state, status_line, type_text
+
+
+async def typed(pilot, text: str) -> None:
+    await press(pilot, "slash")
+    await type_text(pilot, text)
+
+
+async def test_enter_keeps_the_filter_on_every_screen():
+    async with explorer((80, 24), "3") as pilot:
+        await typed(pilot, "nvjet")
+        await press(pilot, "enter")
+        assert "2 of 13 kernels" in status_line(pilot)
+        assert "filter nvjet" in status_line(pilot)
+        for key in "2 4 1".split():
+            await press(pilot, key)
+            assert "filter nvjet" in status_line(pilot)
+        await press(pilot, "3")
+        assert sum("nvjet" in line for line in screen_lines(pilot)[2:22]) == 2
+
+
+async def test_what_is_typed_is_tried_before_enter():
+    async with explorer((80, 24), "3") as pilot:
+        await typed(pilot, "flash")
+        await _until(pilot, lambda: "1 of 13 kernels" in status_line(pilot))
+        await press(pilot, "escape")
+        assert "13 kernels" in status_line(pilot)
+        assert state(pilot).filter == ""
+        assert not pilot.app.screen.query_one(FilterBar).has_class("-open")
+
+
+async def test_a_wrong_filter_points_at_its_place_and_keeps_the_last_good_one():
+    async with explorer((80, 24), "3") as pilot:
+        await typed(pilot, "nvjet")
+        await press(pilot, "enter slash")
+        await type_text(pilot, " dur>10x")
+        await press(pilot, "enter")
+        status, typed_line = screen_lines(pilot)[-2:]
+        assert "is not a time" in status
+        assert typed_line[status.index("▼")] == "x"
+        assert state(pilot).filter == "nvjet"
+        await press(pilot, "escape")
+        assert "2 of 13 kernels" in status_line(pilot)
+
+
+async def test_escape_clears_and_backspace_brings_it_back():
+    async with explorer((80, 24), "3") as pilot:
+        await typed(pilot, "cat:gemm")
+        await press(pilot, "enter escape")
+        assert state(pilot).filter == ""
+        await press(pilot, "backspace")
+        assert state(pilot).filter == "cat:gemm"
+
+
+async def test_category_and_bound_keys_write_the_filter():
+    async with explorer((80, 24), "3 c") as pilot:
+        assert state(pilot).filter == "cat:gemm"  # most time first
+        assert "2 of 13 kernels" in status_line(pilot)
+        await press(pilot, "C b")
+        assert state(pilot).filter == "bound:compute"
+
+
+async def test_what_a_table_cannot_answer_is_said():
+    async with explorer((80, 24), "3") as pilot:
+        await typed(pilot, "dur>10us")
+        await press(pilot, "enter")
+        assert "not asked here: dur>10us" in screen_text(pilot)
+        await press(pilot, "4")
+        assert "not asked" not in screen_text(pilot)
+
+
+async def test_nothing_left_says_how_to_see_all():
+    async with explorer((80, 24), "3") as pilot:
+        await typed(pilot, "nosuchkernel")
+        await press(pilot, "enter")
+        assert "nothing passes the filter; esc shows all" in screen_text(pilot)
+        await press(pilot, "enter")
+        assert "nothing is selected here" in pilot.app.screen.query_one(Status).notice_text
+
+
+async def test_timeline_hides_what_does_not_pass():
+    """The study's timeline has 8 steps with 10 ops each: 80 slices are called aten::mm."""
+    async with explorer((80, 24), "4") as pilot:
+        await typed(pilot, "name:aten::mm")
+        await press(pilot, "enter")
+        assert "80 of 256 slices" in screen_text(pilot)
+
+
+@pytest.mark.parametrize("text", ["[bold]", "/(/", '"', "a||b", "!", "中文"])
+async def test_any_typing_is_harmless(text):
+    async with explorer((80, 24), "3") as pilot:
+        await press(pilot, "slash")
+        pilot.app.screen.query_one(FilterBar).input.value = text
+        await settled(pilot)
+        await press(pilot, "enter escape escape")
+        assert pilot.app.is_running
+
+
+async def test_newest_filter_wins():
+    async with explorer((80, 24), "3") as pilot:
+        page = pilot.app.screen.page
+        changes = [("a", "filter"), ("flash", "filter"), ("nvjet", "filter")]
+        from roofterm.tui.state import changed
+
+        for text, _ in changes:
+            pilot.app.screen.change(changed(state(pilot), filter=text))
+        await settled(pilot)
+        assert page.table.rows() == 2
+        assert state(pilot).filter == "nvjet"
+
+
+async def _until(pilot, holds) -> None:
+    for _ in range(100):
+        await settled(pilot)
+        if holds():
+            return
+        await asyncio.sleep(0.02)
+    pytest.fail("it never came to hold")

@@ -1,0 +1,140 @@
+"""Keys are data: no two actions of a screen share one, help and footer say them all, a user may change them, each works everywhere."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from textual.binding import Binding
+
+from roofterm.tui import keymap
+from roofterm.tui.app import RooftermApp
+from roofterm.tui.explorer import Explorer
+from roofterm.tui.keymap import ACTIONS, SCREENS, KeymapError, for_screen, keys_of
+from roofterm.tui.opened import PAGES
+from roofterm.tui.options import Options
+from roofterm.tui.screens.help import help_entries
+from roofterm.tui.widgets.footer import footer_entries
+from tests.tui.harness import PLAIN, explorer, press, screen_text, settled, state
+
+NAMES = [name for name, _, _ in SCREENS]
+KEYS = {name: key for name, key, _ in SCREENS}
+LEAVING = {"quit", "stop", "suspend"}
+
+
+def test_ids_are_unique():
+    assert [name for name, n in Counter(a.id for a in ACTIONS).items() if n > 1] == []
+
+
+def test_screens_of_the_keymap_are_the_programs():
+    assert list(PAGES) == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_two_actions_of_a_screen_share_a_key(name):
+    own = Counter(key for a in ACTIONS if name in a.screens for key in a.keys.split())
+    everywhere = Counter(key for a in ACTIONS if a.screens == keymap.EVERYWHERE for key in a.keys.split())
+    assert [key for key, n in (*own.items(), *everywhere.items()) if n > 1] == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_help_says_every_key_that_works_there(name):
+    own, everywhere = help_entries(name, {})
+    said = {key for keys, _ in (*own, *everywhere) for key in keys.split()}
+    assert {key for a in for_screen(name) for key in keys_of(a, {})} <= said
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_footer_fits_and_always_says_how_to_get_help_and_out(name):
+    for width in (58, 78, 118, 198):
+        entries = footer_entries(name, {}, width)
+        assert sum(len(key) + len(label) + 3 for key, label in entries) <= width
+        assert {("?", "help"), ("q", "quit"), ("/", "filter")} <= set(entries)
+
+
+def test_bindings_carry_the_ids():
+    made = keymap.bindings(for_screen("ops"))
+    assert all(isinstance(binding, Binding) and binding.id for binding in made)
+
+
+def test_a_wrong_id_is_refused_with_the_nearest():
+    with pytest.raises(KeymapError, match="did you mean 'reverse'"):
+        keymap.keymap({"revers": "R"})
+    with pytest.raises(KeymapError, match="no key"):
+        keymap.keymap({"reverse": " "})
+
+
+async def test_a_users_key_replaces_ours_in_program_footer_and_help():
+    options = Options(keys={"help": "H", "sort": "ctrl+s"})
+    async with explorer((120, 40), "3", options=options) as pilot:
+        assert "^s sort" in screen_text(pilot)
+        assert "H help" in screen_text(pilot)
+        await press(pilot, "s")
+        assert state(pilot).sorts == {}
+        await press(pilot, "ctrl+s")
+        assert list(state(pilot).sorts) == ["kernel"]
+        await press(pilot, "H")
+        assert "next table" in screen_text(pilot)
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_every_key_of_a_screen_is_pressed_once_without_a_fault(name):
+    async with explorer((80, 24), KEYS[name]) as pilot:
+        for action in for_screen(name):
+            if action.id in LEAVING:
+                continue
+            for key in action.keys.split():
+                await pilot.press(key)
+                await settled(pilot)
+                await _return_to(pilot, name)
+        assert pilot.app.is_running
+
+
+@pytest.mark.parametrize("size", [(60, 16), (200, 60)], ids=["60x16", "200x60"])
+async def test_every_screens_own_keys_work_at_the_extremes(size):
+    async with explorer(size) as pilot:
+        for name in NAMES:
+            await press(pilot, KEYS[name])
+            for action in keymap.page_actions(name):
+                await pilot.press(action.keys.split()[0])
+                await settled(pilot)
+                await _return_to(pilot, name)
+
+
+@pytest.mark.parametrize("key", ["q", "ctrl+c"])
+async def test_leaving(key):
+    async with explorer() as pilot:
+        await pilot.press(key)
+        await pilot.pause()
+        assert pilot.app.return_code == 0
+        assert not pilot.app.is_running
+
+
+async def test_suspending_is_bound(monkeypatch):
+    asked = []
+    monkeypatch.setattr(RooftermApp, "action_suspend_process", lambda self: asked.append(True))
+    async with explorer() as pilot:
+        await pilot.press("ctrl+z")
+        await pilot.pause()
+    assert asked == [True]
+
+
+async def test_palette_does_what_the_keys_do():
+    async with explorer((80, 24), capabilities=PLAIN) as pilot:
+        shown = pilot.app.screen
+        assert isinstance(shown, Explorer)
+        titles = {command.help: command for command in pilot.app.get_system_commands(shown)}
+        assert set(titles) == {a.id for a in for_screen("overview")}
+        await titles["screen.ops"].callback()
+        await settled(pilot)
+        assert state(pilot).screen == "ops"
+
+
+async def _return_to(pilot, name: str) -> None:
+    while not isinstance(pilot.app.screen, Explorer):
+        await pilot.press("escape")
+        await pilot.pause()
+    if pilot.app.screen.query("FilterBar.-open"):
+        await press(pilot, "escape")
+    if state(pilot).screen != name:
+        await press(pilot, KEYS[name])
