@@ -1,6 +1,8 @@
-"""`roofterm roofline PATH...`: the roofline as a table; with --xprof as XProf's own tool gives it."""
+"""`roofterm roofline PATH...`: the roofline as a plot and a table; with --xprof as XProf's own tool gives it."""
 
 from __future__ import annotations
+
+import sys
 
 import msgspec
 
@@ -17,16 +19,19 @@ from roofterm.cli.report import explain
 from roofterm.cli.tabular import ordered
 from roofterm.report.as_json import encode
 from roofterm.report.as_markdown import markdown_table
-from roofterm.report.columns import ROOFLINE_COLUMNS
+from roofterm.report.columns import PROGRAM_COLUMNS, ROOFLINE_COLUMNS
 from roofterm.report.plain_table import plain_table
 from roofterm.results import Coverage, Roof, RooflineRow
 from roofterm.text.units import count, pct
+from roofterm.tui.capabilities import probe
 from roofterm.tui.frames import roofline_frame
 
 MOST = 1000
 """rows without --top, as XProf has them"""
 
 MOST_TEXT = 20
+
+PLOT_WIDTH, PLOT_HEIGHT = 110, 22
 
 
 def run(args: Arguments) -> int:
@@ -42,8 +47,7 @@ def run(args: Arguments) -> int:
     except (FilterError, ScopeError) as why:
         raise UsageError(explain(why, args.where)) from why
     top = args.top if args.top is not None else MOST_TEXT if args.format == "text" else MOST
-    shown = rows[:top] if top else rows
-    _give(args, study, shown, len(rows), roofline.roofs, roofline.coverage, text)
+    _give(args, study, rows, top or len(rows), roofline.roofs, roofline.coverage, text)
     return DONE
 
 
@@ -65,24 +69,37 @@ def _filtered(rows: list[RooflineRow], where: str, sort: str | None) -> list[Roo
     return [rows[row] for row in ordered(frame, sort)["row"]]
 
 
-def _give(args: Arguments, study: Study, rows: list[RooflineRow], all_rows: int, roofs: list[Roof], coverage: Coverage, scope: str) -> None:
+def _give(args: Arguments, study: Study, rows: list[RooflineRow], top: int, roofs: list[Roof], coverage: Coverage, scope: str) -> None:
     device = study.device
     if args.format == "json":
         head = {"schema": "roofterm.roofline/1", "device": device.name if device else None, "scope": scope, "coverage": coverage}
-        write(args, encode({**head, "roofs": roofs, "rows": [msgspec.to_builtins(row) for row in rows]}))
+        write(args, encode({**head, "roofs": roofs, "rows": [msgspec.to_builtins(row) for row in rows[:top]]}))
         return
-    frame = roofline_frame(rows)
+    frame, columns = roofline_frame(rows[:top]), PROGRAM_COLUMNS if args.level == "program" else ROOFLINE_COLUMNS
     if args.format == "csv":
         write(args, csv_bytes(frame))
     elif args.format == "markdown":
-        write(args, markdown_table(frame, ROOFLINE_COLUMNS))
+        write(args, markdown_table(frame, columns))
     else:
         shares = (f"{pct(coverage.modelled_pct)} of busy time modelled", f"{pct(coverage.bytes_only_pct)} bytes only")
-        lines = [f"{scope}: {', '.join(shares)}, {pct(coverage.unknown_pct)} unknown", ""]
-        lines += plain_table(frame, ROOFLINE_COLUMNS, width())
-        if len(rows) < all_rows:
-            lines += ["", f"{count(len(rows))} of {count(all_rows)} rows; --top 0 shows all"]
+        lines = [f"{scope}: {', '.join(shares)}, {pct(coverage.unknown_pct)} unknown", "", *_plot(args, rows[:MOST], roofs), ""]
+        lines += plain_table(frame, columns, width())
+        if top < len(rows):
+            lines += ["", f"{count(top)} of {count(len(rows))} rows; --top 0 shows all"]
         write(args, lines)
+
+
+def _plot(args: Arguments, rows: list[RooflineRow], roofs: list[Roof]) -> list[str]:
+    """The rows among their roofs; drawn in ASCII and without colour where the terminal cannot show more."""
+    from roofterm.tui.category_colours import category_key
+    from roofterm.tui.widgets.glyphs import Look
+    from roofterm.tui.widgets.plain_plot import plain_plot
+
+    terminal = args.output is None and sys.stdout.isatty()
+    can = probe(ascii_only=args.ascii, no_color=args.no_color)
+    plain = args.ascii or (args.output is None and can.glyphs == "ascii")
+    look = Look("ascii" if plain else "braille", colour=terminal and can.colour != "none")
+    return plain_plot(rows, roofs, category_key("dark"), width=min(width(), PLOT_WIDTH), height=PLOT_HEIGHT, look=look).splitlines()
 
 
 def _xprof(args: Arguments, study: Study) -> int:

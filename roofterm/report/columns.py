@@ -147,24 +147,27 @@ def _intensity(value: float | None) -> str:
     return UNKNOWN if value is None else si(value) if value >= 1000 else figures(value)
 
 
+_STEP = Column("step", "step", words, right=False)
+
 ROOFLINE_COLUMNS = (
     NAME,
-    Column("step", "step", words, right=False),
     CATEGORY,
     CALLS,
     Column("time_us", "time", duration_us),
-    Column("intensity", "FLOP/B", _intensity),
-    Column("flops_per_s", "rate", flops_rate),
-    Column("bytes_per_s", "traffic", byte_rate),
     ROOF,
     Column("limit", "limit", words, right=False),
     Column("headroom_us", "headroom", duration_us),
+    Column("intensity", "FLOP/B", _intensity),
+    Column("flops_per_s", "rate", flops_rate),
+    Column("bytes_per_s", "traffic", byte_rate),
     DTYPE,
     SHAPES,
     Column("flags", "flags", words, right=False),
     Column("pct_of_peak_flops", "% of peak", pct),
     Column("pct_of_peak_bw", "% of bandwidth", pct),
 )
+
+PROGRAM_COLUMNS = (NAME, _STEP, *ROOFLINE_COLUMNS[2:])
 
 
 def shown(columns: Sequence[Column], records: Sequence[dict[str, Any]]) -> list[Column]:
