@@ -56,6 +56,7 @@ PIECES = pl.Schema(
     {
         "slice": pl.UInt32(),
         "item": pl.UInt32(),
+        "length_ps": pl.Int64(),
         "share": pl.Float64(),  # of the item's costs, by time among the pieces that did its main work
         "exclusive_ps": pl.Int64(),  # time in which nothing else ran on the device
     }
@@ -301,7 +302,8 @@ def _shares(pieces: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
     total = np.bincount(item, weights=weight, minlength=count)[item]
     even = main / np.bincount(item, weights=main, minlength=count)[item]
     share = np.where(total > 0, weight / np.where(total > 0, total, 1.0), even)
-    return pieces.with_columns(share=pl.Series(share)).select(list(PIECES)).cast(PIECES).sort("slice")
+    pieces = pieces.with_columns(share=pl.Series(share), length_ps=pl.col("end_ps") - pl.col("start_ps"))
+    return pieces.select(list(PIECES)).cast(PIECES).sort("slice")
 
 
 def _exclusive(work: pl.DataFrame) -> pl.Series:

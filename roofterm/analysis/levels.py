@@ -43,6 +43,7 @@ def summed(items: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
         pl.col("signature").first(),
         *known,
         *same,
+        known_ps=pl.col("time_ps").filter(pl.col("flops").is_not_null() | pl.col("hbm_bytes").is_not_null()).sum(),
         estimate=pl.col("estimate").drop_nulls().first(),
         flops_from=pl.col("flops_from").cast(pl.String).filter(pl.col("flops_from") != "none").first().fill_null("none"),
         bytes_from=pl.col("bytes_from").cast(pl.String).filter(pl.col("bytes_from") != "none").first().fill_null("none"),
@@ -120,13 +121,12 @@ def kernel_rows(profile: Profile, costed: Costed, items: pl.DataFrame, facts: pl
 
 def kernel_pieces(profile: Profile, costed: Costed, items: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
     """One row a piece of work with its share of its item's costs, the kernel's name (`kernel`) and its op's (`op_text`)."""
-    length = profile.slices["dur_ps"]
     pieces = costed.pieces.join(items.drop("exclusive_ps"), on="item", how="inner").join(
         facts.select("slice", own_category="category"), on="slice", how="left", maintain_order="left"
     )
     pieces = pieces.with_columns(
         *(pl.col(name) * pl.col("share") for name in SUMMED),
-        time_ps=length.gather(pieces["slice"]),
+        time_ps=pl.col("length_ps"),
         op_text=pl.when(pl.col("op").is_not_null()).then("text"),
         category=pl.coalesce("own_category", "category"),
         kernel=profile.names["text"].gather(profile.slices["name"].gather(pieces["slice"])),
@@ -135,8 +135,9 @@ def kernel_pieces(profile: Profile, costed: Costed, items: pl.DataFrame, facts: 
 
 
 def category_rows(items: pl.DataFrame) -> pl.DataFrame:
-    """One row a category. Most time first."""
-    return with_shares(summed(items, ["category"])).sort("time_ps", descending=True, maintain_order=True)
+    """One row a category, its rates and shares over the time whose costs are known (`rate_s`). Most time first."""
+    rows = summed(items, ["category"]).with_columns(rate_s=pl.when(pl.col("known_ps") > 0).then(pl.col("known_ps") / PS))
+    return with_shares(rows, pl.col("rate_s")).sort("time_ps", descending=True, maintain_order=True)
 
 
 def records(rows: pl.DataFrame, level: str, device: DeviceInfo | None, step: str = "Total") -> list[RooflineRow]:
@@ -150,6 +151,7 @@ def records(rows: pl.DataFrame, level: str, device: DeviceInfo | None, step: str
 def _record(row: dict[str, object], level: str, step: str, names: dict[str, str], device: DeviceInfo | None, caches: Caches) -> RooflineRow:
     get = row.get
     time_s = _number(get("seconds")) or (_number(get("time_ps")) or 0.0) / PS
+    rate_s = _number(get("rate_s")) or time_s
     flops = _number(get("flops"))
     sizes = {names[one]: size for one in LEVELS if (size := _number(get(f"{one}_bytes"))) is not None and (size or one == "hbm")}
     bound_s = _number(get("bound_s"))
@@ -167,8 +169,8 @@ def _record(row: dict[str, object], level: str, step: str, names: dict[str, str]
         flops=flops,
         model_flops=_number(get("model_flops")),
         bytes=sizes,
-        flops_per_s=flops / time_s if flops is not None and time_s > 0 else None,
-        bytes_per_s={one: size / time_s for one, size in sizes.items() if time_s > 0},
+        flops_per_s=flops / rate_s if flops is not None and rate_s > 0 else None,
+        bytes_per_s={one: size / rate_s for one, size in sizes.items() if rate_s > 0},
         intensity={one: flops / size for one, size in sizes.items() if flops is not None and size > 0},
         bytes_by_role=None,
         bound_by=names.get(str(bound_by), str(bound_by)) if bound_by is not None else None,
@@ -177,14 +179,14 @@ def _record(row: dict[str, object], level: str, step: str, names: dict[str, str]
         pct_of_peak_bw=_number(get("pct_of_peak_bw")),
         pct_of_roof=_number(get("pct_of_roof")),
         time_bound_us=None if bound_s is None else bound_s * 1e6,
-        headroom_us=None if bound_s is None else time_s * 1e6 - bound_s * 1e6,
+        headroom_us=None if bound_s is None else rate_s * 1e6 - bound_s * 1e6,
         dtype=_text(get("dtype")),
         flops_from=str(get("flops_from") or "none"),
         bytes_from=str(get("bytes_from") or "none"),
         flags=flags(row, device, caches),
         shapes=_text(get("shapes")),
         op=_text(get("op_text")),
-        at_stake_us=_at_stake_us(row, time_s, bound_s),
+        at_stake_us=_at_stake_us(row, rate_s, bound_s),
     )
 
 
@@ -198,6 +200,9 @@ def flags(row: dict[str, object], device: DeviceInfo | None, caches: Caches) -> 
     if cacheable and largest is not None and caches.l2 is not None and largest <= caches.l2:
         found.append("cache: the working set fits the L2")
     in_cache = cacheable and largest is not None and caches.last is not None and largest <= caches.last
+    rate_s, time_ps = _number(row.get("rate_s")), _number(row.get("time_ps"))
+    if rate_s and time_ps and rate_s * PS < 0.999 * time_ps:
+        found.append(f"partial: costs are known for {100 * rate_s * PS / time_ps:.0f} % of this time; rates and shares are of that part")
     if row.get("recomputed") is True:
         found.append("recomputed: forward work done again in the backward pass")
     if device is not None and device.partition is not None:

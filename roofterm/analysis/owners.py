@@ -61,13 +61,15 @@ class _Calls:
 
     def of(self, slices: NDArray[np.uint32]) -> NDArray[np.int64]:
         """Row of `costs` for each op, NO_COST where it has none."""
-        keys = _key(self.name[slices], self.signature[slices])
-        distinct, back = np.unique(keys, return_inverse=True)
-        return np.array([self._cost(key) for key in distinct.tolist()], np.int64)[back]
+        found = np.full(slices.size, NO_COST, np.int64)
+        signed = np.flatnonzero(self.signature[slices] >= 0)
+        if signed.size:
+            keys = _key(self.name[slices[signed]], self.signature[slices[signed]])
+            distinct, back = np.unique(keys, return_inverse=True)
+            found[signed] = np.array([self._cost(key) for key in distinct.tolist()], np.int64)[back]
+        return found
 
     def _cost(self, key: int) -> int:
-        if key < 0:
-            return NO_COST
         if key not in self._known:
             name, signature = self.names[key >> 32], key & 0xFFFFFFFF
             found = None
@@ -168,4 +170,6 @@ def _fallback_types(profile: Profile, work: pl.DataFrame) -> dict[int, str]:
 
 
 def _key(name: NDArray[np.uint32], signature: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.where(signature >= 0, (name.astype(np.int64) << 32) | signature, -1)
+    """One number for a name and a signature, both known."""
+    key: NDArray[np.int64] = (name.astype(np.int64) << 32) | signature
+    return key

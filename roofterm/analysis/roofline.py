@@ -13,7 +13,7 @@ from typing import NamedTuple
 import polars as pl
 
 from roofterm import results
-from roofterm.analysis.bounds import LAUNCH_S, RESOURCES, level_rates, roofs_of, with_bounds
+from roofterm.analysis.bounds import LAUNCH_S, level_rates, roofs_of, with_bounds
 from roofterm.analysis.categories import Category, kernel_facts
 from roofterm.analysis.costed import LEVELS, Costed, costed
 from roofterm.analysis.hlo_costs import on_device_clock
@@ -28,7 +28,7 @@ class Bounded(NamedTuple):
 
     costed: Costed
     items: pl.DataFrame
-    """schema `costed.ITEMS` with the columns of `bounds.with_bounds`, `text` (name) and `exclusive_ps`"""
+    """schema `costed.ITEMS` with the columns of `bounds.with_bounds` and `levels.op_items`"""
 
 
 def bounded(profile: Profile, work: pl.DataFrame, facts: pl.DataFrame, device: results.DeviceInfo | None) -> Bounded:
@@ -252,7 +252,6 @@ def _drawn(roofs: Sequence[results.Roof], ops: pl.DataFrame, device: results.Dev
 
 
 __all__ = [
-    "RESOURCES",
     "Bounded",
     "bounded",
     "coverage",

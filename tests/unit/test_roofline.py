@@ -394,6 +394,18 @@ def test_categories_add_up_their_ops() -> None:
     assert (row.level, row.name, row.time_us, row.flops, row.calls) == ("category", "gemm", 120, 2e9 + 2 * 500**3, 2)
 
 
+def test_a_category_is_judged_by_the_part_of_it_that_is_known() -> None:
+    build = Build()
+    mm(build, 0, 40)
+    build.kernel(TENSOR_KERNEL, 200, 60)  # launched by nothing in the file
+    study = Study(build.profile())
+    row = only(level_records(study.profile, bounded(study.profile, study.work, study.facts, device()), study.facts, device(), "category"))
+    assert (row.time_us, row.flops) == (100, 2e9)
+    assert row.pct_of_roof == pytest.approx(50)
+    assert row.headroom_us == pytest.approx(20)
+    assert row.flags == ["partial: costs are known for 40 % of this time; rates and shares are of that part"]
+
+
 def test_coverage_tells_known_from_unknown_and_why() -> None:
     build = Build()
     mm(build, 0, 40)
