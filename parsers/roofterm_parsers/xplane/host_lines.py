@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from roofterm_parsers.profile import HOST_CALL_KINDS, Kind, TrackKind
 from roofterm_parsers.xplane.columns import LineStats
-from roofterm_parsers.xplane.device_lines import UNKNOWN, GpuOp, add_gpu_ops
+from roofterm_parsers.xplane.device_lines import NO_ROW, UNKNOWN, GpuOp, add_gpu_ops
 from roofterm_parsers.xplane.gather import filled, filled_floats
 from roofterm_parsers.xplane.kinds import host_event_kind
 from roofterm_parsers.xplane.lines import Line
@@ -31,8 +31,10 @@ def add_host_line(making: Making, plane: Plane, line: Line, cpu_op: GpuOp) -> No
     if correlated.size:
         correlation = stats.integers("correlation_id", UNKNOWN)[correlated]
         making.gather.add_rows("runtime", {"slice": ids[correlated], "correlation": filled(correlation, UNKNOWN)})
-    elif stats.has("hlo_op"):
+    if stats.has("hlo_op"):
         add_gpu_ops(making, stats, ids, cpu_op)
+    else:
+        _add_full_names(making, plane, ids, code, cpu_op)
     _add_memory(making, line, stats, texts, code)
 
 
@@ -47,6 +49,19 @@ def _kinds(texts: list[str], code: Codes, stats: LineStats) -> NDArray[np.uint8]
     kinds[launches] = np.where(known, by_name[code.of_event[launches]], Kind.RUNTIME)
     kinds[stats.rows("step_num")] = Kind.STEP
     return kinds
+
+
+def _add_full_names(making: Making, plane: Plane, ids: U32, code: Codes, op: GpuOp) -> None:
+    """TensorFlow shows an op by its type (`Cast`); the whole name (`layer/add/Cast:Cast`) is kept as the framework's op."""
+    rows = np.full(len(code.ids), NO_ROW, np.uint32)
+    for i, metadata in enumerate(code.ids):
+        found = plane.event_metadata.get(metadata)
+        if found is not None and found.display_name and found.name and found.display_name != found.name:
+            rows[i] = op(None, "", "", found.name)
+    own = rows[code.of_event]
+    named = own != NO_ROW
+    if named.any():
+        making.gather.add_rows("hlo", {"slice": ids[named], "op": own[named]})
 
 
 def _add_steps(making: Making, line: Line, stats: LineStats, ids: U32, texts: list[str], code: Codes) -> None:

@@ -1,0 +1,125 @@
+"""Framework ops on host threads, nested thread by thread, as XProf counts them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from roofterm.analysis.xprof.framework_names import framework_op_of
+from roofterm_parsers.profile import HOST_CALL_KINDS, Profile, TrackKind
+
+XLA_LAUNCH = "XlaModule:"
+"""The framework op that XLA writes on each launch of a kernel."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostOps:
+    """`ops`: name, type, occurrences, time_ps, self_ps; the threads' times from first to last op, added up."""
+
+    ops: pl.DataFrame
+    threads: int
+    op_ps: int
+    idle_ps: int
+
+
+def host_ops(profile: Profile) -> HostOps:
+    """Framework ops of all host threads. An op inside another takes its time away from it; one that sticks out hides it."""
+    events = _events(profile)
+    totals: dict[str, list[int]] = {}
+    types: dict[str, str] = {}
+    op_ps = idle_ps = 0
+    for (_,), own in events.group_by(["track"], maintain_order=True):
+        found = _nested(own["start_ps"].to_list(), own["end_ps"].to_list())
+        names, kinds = own["name"].to_list(), own["type"].to_list()
+        thread_ps = 0
+        for row, self_ps, time_ps in found:
+            total = totals.setdefault(names[row], [0, 0, 0])
+            types[names[row]] = types.get(names[row]) or kinds[row]
+            total[0] += 1
+            total[1] += time_ps
+            total[2] += self_ps
+            thread_ps += self_ps
+        span = int(own["end_ps"].max()) - int(own["start_ps"].min())  # type: ignore[arg-type]
+        op_ps += thread_ps
+        idle_ps += max(span, thread_ps) - thread_ps
+    rows = [(name, types[name], *total) for name, total in totals.items()]
+    schema = {"name": pl.String, "type": pl.String, "occurrences": pl.Int64, "time_ps": pl.Int64, "self_ps": pl.Int64}
+    threads = profile.tracks.filter(pl.col("kind") == int(TrackKind.HOST)).height
+    return HostOps(pl.DataFrame(rows, schema=schema, orient="row"), threads, op_ps, idle_ps)
+
+
+def _events(profile: Profile) -> pl.DataFrame:
+    """Host events that are framework ops, in file order: track, start_ps, end_ps, name, type."""
+    host = profile.tracks.with_row_index("track").filter(pl.col("kind") == int(TrackKind.HOST)).select("track")
+    slices = profile.slices.with_row_index("slice").join(host, on="track", how="semi")
+    slices = slices.select(
+        "slice", "track", "start_ps", end_ps=pl.col("start_ps") + pl.col("dur_ps"), at="offset", kind="kind", name_id="name"
+    )
+    full = profile.hlo_ops.with_row_index("op").filter(pl.col("program_id").is_null() & pl.col("name").is_null())
+    full_names = profile.hlo.join(full.select("op", "framework_op"), on="op").select("slice", full="framework_op")
+    slices = slices.join(full_names, on="slice", how="left", maintain_order="left")
+    texts = pl.coalesce(slices["full"], profile.names["text"].gather(slices["name_id"]))
+    slices = slices.with_columns(text=pl.select(texts).to_series())
+    by_own_name = slices.join(_read(slices["text"]), on="text").filter("known")
+    chosen = ("track", "start_ps", "end_ps", "name", "type", "at")
+    parts = [by_own_name, _launches(profile, slices), _allocations(profile)]
+    return pl.concat([part.select(chosen) for part in parts]).sort("track", "at", maintain_order=True)
+
+
+def _read(texts: pl.Series) -> pl.DataFrame:
+    """text, name, type, known: the framework op in each distinct text."""
+    distinct = texts.unique().to_list()
+    ops = [framework_op_of(text) for text in distinct]
+    return pl.DataFrame(
+        {
+            "text": pl.Series(distinct, dtype=pl.String),
+            "name": pl.Series([op.name for op in ops], dtype=pl.String),
+            "type": pl.Series([op.type for op in ops], dtype=pl.String),
+            "known": pl.Series([op.known for op in ops], dtype=pl.Boolean),
+        }
+    )
+
+
+def _launches(profile: Profile, slices: pl.DataFrame) -> pl.DataFrame:
+    calls = slices.filter(pl.col("kind").is_in([int(kind) for kind in HOST_CALL_KINDS])).join(
+        profile.hlo.select("slice"), on="slice", how="semi"
+    )
+    op = framework_op_of(XLA_LAUNCH)
+    return calls.with_columns(name=pl.lit(op.name), type=pl.lit(op.type))
+
+
+def _allocations(profile: Profile) -> pl.DataFrame:
+    """Allocator events name the op that they serve; they have no length."""
+    memory = profile.memory.with_row_index("memory").join(profile.allocations, on="memory")
+    stated = memory.filter(pl.col("framework_op").fill_null("") != "").select("track", start_ps="time_ps", text="framework_op")
+    return stated.join(_read(stated["text"]), on="text", maintain_order="left").with_columns(end_ps="start_ps", at=pl.lit(0, pl.UInt64))
+
+
+def _nested(starts: list[int], ends: list[int]) -> list[tuple[int, int, int]]:
+    """(row, self, whole time) of the ops of a thread, in the order in which they end."""
+    moments = sorted(
+        [
+            (moment, order * 2 + end, order, end)
+            for order, pair in enumerate(zip(starts, ends, strict=True))
+            for end, moment in enumerate(pair)
+        ],
+        key=lambda one: (one[0], one[1]),
+    )
+    stack: list[int] = []
+    inside = [0] * len(starts)
+    found = []
+    for _, _, row, end in moments:
+        if not end:
+            stack.append(row)
+            continue
+        while stack and stack[-1] != row:
+            stack.pop()
+        if not stack:
+            continue
+        stack.pop()
+        whole = ends[row] - starts[row]
+        found.append((row, whole - inside[row], whole))
+        if stack:
+            inside[stack[-1]] += whole
+    return found
