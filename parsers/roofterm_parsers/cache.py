@@ -10,8 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import secrets
-import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -120,10 +118,10 @@ def store(
     size = sum(frame.estimated_size() for frame in profile.frames().values())
     if home is None or size > limit_bytes:
         return None
-    made = home / f"tmp-{os.getpid()}-{secrets.token_hex(6)}"
+    made = home / f"tmp-{os.getpid()}-{os.urandom(6).hex()}"
     try:
         _make_home(home)
-        if shutil.disk_usage(home).free < size + _SPARE_BYTES:
+        if _free_bytes(home) < size + _SPARE_BYTES:
             return Warning("cache", f"not kept in the cache: the disk of {home} is nearly full")
         made.mkdir(mode=0o700)
         _write(made, profile, inputs, stopped)
@@ -134,7 +132,7 @@ def store(
     except _FAILURES as error:
         return Warning("cache", f"not kept in the cache, {home}: {_reason(error)}; set XDG_CACHE_HOME to a folder that can be written")
     finally:
-        shutil.rmtree(made, ignore_errors=True)
+        _delete(made)
     return None
 
 
@@ -251,7 +249,7 @@ def _put(made: Path, entry: Path) -> None:
 def _shrink(home: Path, limit_bytes: int, keep: str) -> None:
     """Remove the longest unused entries beyond the limit, and what a killed roofterm left."""
     for folder in _leftovers(home):
-        shutil.rmtree(folder, ignore_errors=True)
+        _delete(folder)
     aged = sorted(((_used(folder), folder, _bytes_in(folder)) for folder in _folders(home)), key=lambda item: item[0])
     total = sum(size for _, _, size in aged)
     for _, folder, size in aged:
@@ -309,12 +307,23 @@ def _bytes_in(folder: Path) -> int:
 
 def _remove(folder: Path) -> None:
     """Take an entry out of sight, then delete it: no one ever sees half of one."""
-    away = folder.with_name(f"tmp-{os.getpid()}-{secrets.token_hex(6)}")
+    away = folder.with_name(f"tmp-{os.getpid()}-{os.urandom(6).hex()}")
     try:
         folder.rename(away)
     except OSError:
         away = folder
-    shutil.rmtree(away, ignore_errors=True)
+    _delete(away)
+
+
+def _delete(folder: Path) -> None:
+    import shutil  # only here: it costs as much as opening a small profile
+
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _free_bytes(folder: Path) -> int:
+    disk = os.statvfs(folder)
+    return disk.f_bavail * disk.f_frsize
 
 
 def _is_remote_disk(path: Path) -> bool:

@@ -19,12 +19,15 @@ from roofterm_parsers.profile import Warning
 from roofterm_parsers.ranks import rank_in
 from roofterm_parsers.sniffing import Format
 
-_NO_PROFILES = re.compile(
-    r"\.(py|pyc|pyi|so|c|cc|cpp|cu|h|hpp|sh|rs|js|css|ipynb|txt|md|rst|log|out|err|yaml|yml|toml|cfg|ini|lock|csv|tsv|xlsx"
-    r"|parquet|arrow|feather|npy|npz|pt|pth|bin|safetensors|ckpt|h5|hdf5|onnx|gguf|png|jpe?g|gif|svg|pdf|mp4|whl|tar|tgz|o|a)$",
-    re.IGNORECASE,
-)
-"""Names in a folder that are not even looked into. A file that the user names is looked into whatever its name."""
+# fmt: off
+_NO_PROFILES = {
+    "py", "pyc", "pyi", "so", "c", "cc", "cpp", "cu", "h", "hpp", "sh", "rs", "js", "css", "ipynb",
+    "txt", "md", "rst", "log", "out", "err", "yaml", "yml", "toml", "cfg", "ini", "lock", "csv", "tsv", "xlsx",
+    "parquet", "arrow", "feather", "npy", "npz", "pt", "pth", "bin", "safetensors", "ckpt", "h5", "hdf5", "onnx", "gguf",
+    "png", "jpg", "jpeg", "gif", "svg", "pdf", "mp4", "whl", "tar", "tgz", "o", "a",
+}
+# fmt: on
+"""Suffixes in a folder that are not even looked into. A file that the user names is looked into whatever its name."""
 _CLAIMS = re.compile(r"(\.trace\.json|\.xplane\.pb|trace.*\.json|rank[-_]?\d+.*\.json)(\.gz|\.zst|\.zip)?(\.tmp)?$", re.IGNORECASE)
 """Names that promise a profile: one that is none deserves a warning."""
 _XLA_JSON = re.compile(r"(?:(?P<stem>.+)\.)?(?:perfetto_)?trace\.json(\.gz)?$")
@@ -123,7 +126,7 @@ def _xplane_beside(file: Input) -> Input | None:
 
 def _in_folder(listing: Listing, folder: str, looks: _Looks) -> Found:
     """The profiles of the newest run in a folder, each once."""
-    runs = _by_run([file for file in listing.files if not _NO_PROFILES.search(file.name)], folder)
+    runs = _by_run([file for file in listing.files if file.name.rpartition(".")[2].lower() not in _NO_PROFILES], folder)
     chosen: Found | None = None
     names: list[str] = []
     for run in sorted(runs, key=lambda run: _age(run, runs, folder), reverse=True):

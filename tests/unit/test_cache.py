@@ -192,8 +192,7 @@ def test_a_disk_that_fills_up_while_writing_leaves_nothing_behind(home: Path, mo
 
 
 def test_a_nearly_full_disk_is_left_alone(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    usage = type("Usage", (), {"free": 100_000_000})
-    monkeypatch.setattr("roofterm_parsers.cache.shutil.disk_usage", lambda _: usage)
+    monkeypatch.setattr(cache, "_free_bytes", lambda _: 100_000_000)
     warning = cache.store("0" * 32, a_profile(), [an_input()])
     assert warning is not None
     assert "nearly full" in warning.message
