@@ -179,7 +179,7 @@ def _steps(
         mine = items.filter(pl.col("step").is_in(steps))
         if mine.height:
             devices = max(1, mine["device"].n_unique())
-            seconds = float((group["end_ps"] - group["start_ps"]).sum()) / PS * devices / max(1, group["source"].n_unique())
+            seconds = _seconds(profile, group, work)
             launching_s = _launches(work.filter(pl.col("step").is_in(steps))) * launch_s
             rows += _totalled(mine, seconds, str(number), "Program", devices, launching_s, device)
     return rows
@@ -221,11 +221,12 @@ def _totalled(
 
 
 def _seconds(profile: Profile, windows: pl.DataFrame, work: pl.DataFrame) -> float:
-    """Length of these steps, for each of the devices of their source that worked."""
+    """Length of these steps, a host's counted for each of its devices that worked, a device's own for itself."""
     sources = profile.devices["source"].gather(work["device"].unique())
-    counts = dict(sources.value_counts().iter_rows())
-    lengths = windows.group_by("source").agg(length=(pl.col("end_ps") - pl.col("start_ps")).sum())
-    return sum(int(length) * int(counts.get(source, 1)) for source, length in lengths.iter_rows()) / PS
+    counts = {int(source): int(count) for source, count in sources.value_counts().iter_rows()}
+    lengths = windows.select("source", "device", length=pl.col("end_ps") - pl.col("start_ps"))
+    total = sum(length * (1 if device is not None else counts.get(source, 1)) for source, device, length in lengths.iter_rows())
+    return int(total) / PS
 
 
 def _launches(work: pl.DataFrame) -> int:

@@ -368,6 +368,19 @@ def test_the_programs_time_is_that_of_its_steps() -> None:
     assert total.pct_of_peak_bw == pytest.approx(100 * 2 * (6 + 2) / 400)
 
 
+def test_two_devices_of_one_host_take_its_steps_twice() -> None:
+    build = Build()
+    build.step(0, 0, 200)
+    for gpu in range(2):
+        made = op(build, "aten::mm", 10 * gpu + 1, [[1000, 1000], [1000, 1000]], dur=9)
+        build.kernel(TENSOR_KERNEL, 50, 40, device=gpu, launch=build.call(10 * gpu + 2, 5), op=made)
+    study = Study(build.profile())
+    got = roofline(study.profile, study.work, study.facts, device(), study.windows, Scope(step="steady"))
+    step = only(got.steps)
+    assert (step.time_us, step.time_per_unit_us, step.flops) == (400, 200, 4e9)
+    assert got.program[0].pct_of_peak_flops == pytest.approx(100 * 2 * 20 / 400)
+
+
 def test_many_launches_bound_a_program_by_their_number() -> None:
     build = Build()
     for at in range(10):
