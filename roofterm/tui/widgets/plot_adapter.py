@@ -28,6 +28,9 @@ BLANK, FRAME, COMPUTE, MEMORY, LINK = 0, 1, 3, 4, 5
 POINT = 16
 """First style of points: POINT + 4 * category code + tier."""
 
+TRIFLE = 0.002
+"""share of the plotted time that the fitted window may leave out"""
+
 ROOF_STYLES = {"compute": COMPUTE, "memory": MEMORY, "link": LINK}
 
 MIN_WIDTH, MIN_HEIGHT = 16, 5
@@ -166,9 +169,16 @@ def draw(spec: PlotSpec) -> PlotGrid:
 
 
 def fit(points: Points, roofs: tuple[RoofLine, ...], shown: NDArray[np.bool_] | None = None) -> View:
-    """The window with every point and every ridge in it, and some air around."""
+    """The window with every ridge and the points that take the time in it, and some air around.
+
+    Points with the last `TRIFLE` of the plotted time would squeeze all others into a corner: they may lie outside, which
+    the view counts and zooming out shows.
+    """
     rows = points.order if shown is None else points.order[shown[points.order]]
     placed = rows[np.isfinite(points.x[rows])]
+    time = points.time_us[placed]
+    before = np.cumsum(time) - time
+    placed = placed[before <= (1 - TRIFLE) * time.sum()]
     ridges = [(roof.ridge, roof.level if roof.kind == "compute" else roof.level + roof.ridge) for roof in roofs if roof.kind != "link"]
     corners = [(x, y) for x, y in ridges if np.isfinite(x) and np.isfinite(y)]
     xs = np.concatenate((points.x[placed], np.array([x for x, _ in corners])))
