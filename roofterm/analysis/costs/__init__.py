@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from roofterm.analysis.costs import (
     attention,
+    communication,
     convolution,
     gemm,
     generated,
@@ -19,7 +20,7 @@ from roofterm.analysis.costs.model import Cost
 from roofterm.analysis.costs.profiler import profiler_flops
 from roofterm.analysis.costs.registry import REGISTRY, cost, lookup
 
-FAMILIES = (attention, convolution, gemm, generated, indexing, normalization, optimizers, pointwise, reduction, serving)
+FAMILIES = (attention, communication, convolution, gemm, generated, indexing, normalization, optimizers, pointwise, reduction, serving)
 """The modules whose import fills the registry."""
 
 __all__ = [
