@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import polars as pl
 
-PARSER_VERSION = 1
+PARSER_VERSION = 2
 """Raise it when a parser reads the same bytes into different frames: cached profiles of other versions are read anew."""
 
 ROOT = 0xFFFFFFFF
@@ -192,6 +192,21 @@ COPIES = pl.Schema(
 
 RUNTIME = pl.Schema({"slice": pl.UInt32, "correlation": pl.Int64, "external_id": pl.Int64})
 
+LAUNCHES = pl.Schema(
+    {
+        "slice": pl.UInt32,  # the call
+        "kernel": pl.String,
+        "grid_x": pl.UInt32,
+        "grid_y": pl.UInt32,
+        "grid_z": pl.UInt32,
+        "block_x": pl.UInt32,
+        "block_y": pl.UInt32,
+        "block_z": pl.UInt32,
+        "shared_bytes": pl.UInt64,
+    }
+)
+"""Calls that say themselves what they launch (ROCm) and of which the file holds no work: captured into a graph, or lost."""
+
 WAITS = pl.Schema(
     {
         "slice": pl.UInt32,
@@ -268,6 +283,7 @@ HLO_FACTS = pl.Schema(
         "autotuned": pl.Boolean,
         "operands": pl.String,  # JSON list of names
         "users": pl.String,  # JSON list of names
+        "inside": pl.String,  # JSON list of the names of a fusion's instructions; of one that is a fusion itself [name, [...]]
     }
 )
 """What an XPlane file knows beyond `hlo_ops`, one row for each of its rows at most."""
@@ -380,6 +396,7 @@ FRAMES: dict[str, pl.Schema] = {
     "kernels": KERNELS,
     "copies": COPIES,
     "runtime": RUNTIME,
+    "launches": LAUNCHES,
     "waits": WAITS,
     "collectives": COLLECTIVES,
     "python": PYTHON,
@@ -427,6 +444,7 @@ class Profile:
     kernels: pl.DataFrame = _frame("kernels")
     copies: pl.DataFrame = _frame("copies")
     runtime: pl.DataFrame = _frame("runtime")
+    launches: pl.DataFrame = _frame("launches")
     waits: pl.DataFrame = _frame("waits")
     collectives: pl.DataFrame = _frame("collectives")
     python: pl.DataFrame = _frame("python")

@@ -23,6 +23,8 @@ from roofterm_parsers.xplane.wire import Buffer, WireError
 
 HLO_STAT = "Hlo Proto"
 MOST_NAMED = 8
+MOST_NESTED = 8
+"""Fusions inside fusions that are followed."""
 _PROGRAM = re.compile(r"\((\d+)\)$")
 _WIDTHS_HALVED = {8: 2.0, 4: 4.0}
 """XProf divides the FLOPs of 8 and 4 bit inputs by these, to hold them against the 16 bit peak."""
@@ -73,6 +75,16 @@ class Programs:
                 self._programs[program] = None
                 self._unread += 1
         return self._programs[program]
+
+    def add_surroundings(self) -> None:
+        """Give instructions whose metadata stands with their events (TPU) their operands, users and parts out of the HLO."""
+        for op, facts in zip(self._rows.ops, self._rows.facts, strict=True):
+            if "operands" in facts or not op.get("name"):
+                continue
+            program = self._program(op.get("program_id"))
+            one = program.module.by_name.get(op["name"]) if program is not None else None
+            if program is not None and one is not None:
+                facts |= program.surroundings(one)
 
     def warnings(self) -> list[Warning]:
         found = []
@@ -127,15 +139,13 @@ class Program:
             "hbm_write_bytes": sum(cost.written.values()) if cost is not None and size is not None else None,
             "flops_from": "none" if flops is None else "hlo",
         }
-        users = [user.name for user in module.users.get(one.id, [])]
         facts: dict[str, Any] = {
             "opcode": one.opcode,
             "shape": str(one.shape),
             "dtype": self._dtype(one),
             "custom_call": one.target or None,
             "xprof_category": category(one),
-            "operands": msgspec.json.encode([operand.name for operand in module.operands(one)]).decode(),
-            "users": msgspec.json.encode(users).decode(),
+            **self.surroundings(one),
         }
         if theirs is not None:
             model = max(theirs.flops or 0.0, 0.0)
@@ -147,6 +157,26 @@ class Program:
                 "xprof_hbm_bytes": self.xprof.device_bytes(one) if accessed > 0 else None,
             }
         return op, facts
+
+    def surroundings(self, one: Instruction) -> dict[str, str | None]:
+        """Names of an instruction's operands, of those that use it and of those inside it, as JSON."""
+        users = [user.name for user in self.module.users.get(one.id, [])]
+        inside = self._inside(one) if one.opcode == "fusion" else []
+        return {
+            "operands": msgspec.json.encode([operand.name for operand in self.module.operands(one)]).decode(),
+            "users": msgspec.json.encode(users).decode(),
+            "inside": msgspec.json.encode(inside).decode() if inside else None,
+        }
+
+    def _inside(self, fusion: Instruction, depth: int = 0) -> list[Any]:
+        function = self.module.computation.get(fusion.called[0]) if fusion.called else None
+        if function is None or depth > MOST_NESTED:
+            return []
+        return [
+            [one.name, self._inside(one, depth + 1)] if one.opcode == "fusion" else one.name
+            for one in function.instructions
+            if one.opcode not in ("parameter", "tuple")
+        ]
 
     def blame(self, one: Instruction) -> str:
         """The opcode inside that has no rule."""

@@ -115,6 +115,7 @@ def _profile(
         devices=pl.DataFrame(devices, schema=DEVICES),
         steps=_steps(making.steps, zero_ps),
     )
+    programs.add_surroundings()
     mean_event_costs(making.hlo, profile.hlo, profile.hlo_events)
     profile.hlo_ops, profile.hlo_facts = making.hlo.frames()
     profile.memory, profile.allocations = _memory(gather, zero_ps)

@@ -32,7 +32,7 @@ class OpMetrics:
     """Ops of all devices, and the devices' time.
 
     `ops`: module (program id, 0 for none), name, category, `TIMES`, `COSTS` (of all occurrences together), broken_down
-    (the compiler gave bytes by memory), source, source_stack, text, framework_op.
+    (the compiler gave bytes by memory), program, source, source_stack, text, framework_op, deduplicated, autotuned, inside.
     """
 
     ops: pl.DataFrame
@@ -197,6 +197,7 @@ def _costs(profile: Profile, hardware: str) -> pl.DataFrame:
     return counted.select(
         pl.col("op").cast(pl.Int64),
         pl.col("program_id").fill_null(0).alias("module"),
+        "program",
         pl.col("name").fill_null(""),
         pl.col("xprof_category").fill_null("").alias("category"),
         pl.col("xprof_flops").fill_null(0.0).alias("flops"),
@@ -211,6 +212,7 @@ def _costs(profile: Profile, hardware: str) -> pl.DataFrame:
         "framework_op",
         "deduplicated",
         "autotuned",
+        "inside",
     )
 
 
@@ -242,7 +244,7 @@ def _aggregate(events: pl.DataFrame, costs: pl.DataFrame, spans: dict[int, int],
     ops = per_op.group_by("module", "name").agg(
         pl.col(*TIMES, *COSTS).sum(),
         pl.col("broken_down", "autotuned").any(),
-        pl.col("category", "source", "source_stack", "text", "framework_op", "deduplicated").first(),
+        pl.col("program", "category", "source", "source_stack", "text", "framework_op", "deduplicated", "inside").first(),
     )
     by_device = dict(counted.group_by("device").agg(pl.col("self_ps").sum()).iter_rows())
     total = sum(max(span, by_device.get(device, 0)) for device, span in spans.items())
