@@ -461,3 +461,19 @@ def test_types_and_slots() -> None:
     assert inputs.tensor(1) is None
     assert inputs.tensors(2) == [Tensor((1,), None), Tensor((2, 2), None)]
     assert inputs.ints(1) == [1, 2]
+
+
+def test_a_loss_gradient_is_written_where_its_targets_are() -> None:
+    """8 rows of 100 classes: 8 targets of 8 bytes read, 8 values of 4 bytes written; the 800 zeros belong to the fill inside."""
+    found = cost("aten::nll_loss_backward", "[[],[8,100],[8]]", '["float","float","long int"]', None, '["","",""]')
+    assert found is not None
+    assert (found.read_bytes, found.write_bytes) == (64, 32)
+
+
+def test_an_embedding_gradient_is_added_where_its_rows_are() -> None:
+    """16 tokens of width 4 into a table of 1000 rows: 16 x 4 values and 16 indices read, at most 16 x 4 values written."""
+    found = cost(
+        "aten::embedding_dense_backward", "[[16,4],[16],[],[],[]]", '["float","long int","","",""]', None, '["","","1000","-1","False"]'
+    )
+    assert found is not None
+    assert (found.read_bytes, found.write_bytes) == (16 * 4 * 4 + 16 * 8, 16 * 4 * 4)

@@ -75,13 +75,18 @@ def _index_put(inputs: Inputs) -> Work | None:
     return Work(0, values.bytes, sized(values.elements, table), table.dtype, estimate="indices are not recorded: values only")
 
 
-@register(Category.EMBEDDING, "rows read, the table's whole gradient written; one addition an element", "aten::embedding_dense_backward")
+@register(
+    Category.EMBEDDING,
+    "rows read and added to the table's gradient, each once: its zeros are those of aten::zero_ inside",
+    "aten::embedding_dense_backward",
+)
 def _embedding_backward(inputs: Inputs) -> Work | None:
     grad, index, rows = inputs.tensor(0), inputs.tensor(1), inputs.integer(2)
     if grad is None or index is None or not grad.dims or grad.elements == 0:
         return None
-    written = sized(rows * grad.dims[-1], grad) if rows is not None and rows > 0 else None
-    return Work(grad.elements, stored((grad, index)), written, grad.dtype)
+    most = grad.elements if rows is None or rows <= 0 else min(grad.elements, rows * grad.dims[-1])
+    estimate = "how many rows are distinct is not recorded"
+    return Work(grad.elements, stored((grad, index)), sized(most, grad), grad.dtype, estimate=estimate)
 
 
 @register(Category.EMBEDDING, "the mask once, the input once; how many are kept is not recorded", "aten::masked_select", "aten::nonzero")

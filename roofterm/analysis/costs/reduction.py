@@ -94,12 +94,17 @@ def _nll_loss(inputs: Inputs) -> Work | None:
     return Work(2 * target.elements, None if picked is None or indices is None else picked + indices, sized(2, x), x.dtype)
 
 
-@register(Category.REDUCTION, "the targets; the whole gradient written", "aten::nll_loss_backward", "aten::nll_loss2d_backward")
+@register(
+    Category.REDUCTION,
+    "the targets, one value of each row written: the zeros around it are those of aten::zero_ inside",
+    "aten::nll_loss_backward",
+    "aten::nll_loss2d_backward",
+)
 def _nll_loss_backward(inputs: Inputs) -> Work | None:
     x, target = inputs.tensor(1), inputs.tensor(2)
     if x is None or target is None or x.elements == 0:
         return None
-    return Work(target.elements, target.bytes, sized(x.elements, x), x.dtype)
+    return Work(target.elements, target.bytes, sized(target.elements, x), x.dtype)
 
 
 _POOL = "one FLOP for each element of a window; the input once, the result once"
