@@ -21,6 +21,7 @@ REFERENCES: dict[str, dict[str, str]] = {
     "kernels": {"slice": "slices", "device": "devices"},
     "copies": {"slice": "slices", "device": "devices"},
     "runtime": {"slice": "slices"},
+    "launches": {"slice": "slices"},
     "waits": {"slice": "slices", "device": "devices"},
     "collectives": {"slice": "slices"},
     "python": {"slice": "slices"},

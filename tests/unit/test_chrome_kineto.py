@@ -155,6 +155,25 @@ def test_rocm_writes_the_grid_at_the_call() -> None:
     assert profile.kernels.select("grid_x", "grid_y", "block_x", "shared_bytes").rows() == [(8, 4, 256, 512), (None, None, None, None)]
 
 
+def test_a_call_without_work_says_what_it_would_have_launched() -> None:
+    """While a graph is captured nothing runs: on ROCm the calls alone name the kernels."""
+    shape = {"kernel": 'gemm<"a">', "grid": [8, 4, 1], "block": [256, 1, 1], "shared memory": 512}
+    profile = opened(
+        trace(
+            [
+                call("hipLaunchKernel", 0, 2, 5, **shape),
+                call("hipLaunchKernel", 3, 2, 6, **shape),
+                kernel("gemm", 4, 9, 5),
+                call("hipFree", 9, 1, 7),
+            ]
+        )
+    )
+    assert profile.slices["start_ps"].gather(profile.launches["slice"]).to_list() == [3 * US]
+    assert profile.launches.drop("slice").rows() == [('gemm<"a">', 8, 4, 1, 256, 1, 1, 512)]
+    alone = opened(trace([call("hipLaunchKernel", 3, 2, 6, **shape), call("hipLaunchKernel", 6, 2, 7, grid=[1, 1, 1])]))
+    assert alone.launches.select("kernel", "grid_x").rows() == [('gemm<"a">', 8), (None, 1)]
+
+
 def test_xpu_names_its_queue_otherwise() -> None:
     launch = x("urEnqueueKernelLaunch", 0, 8, cat="xpu_runtime", correlation=1023)
     work = x("gemm", 20, 12, cat="kernel", pid=0, tid=64, device=0, correlation=1023, **{"l0 queue": "0x55d0", "sycl queue": 64})

@@ -11,8 +11,10 @@ from roofterm_parsers.merging import MOST_APART_NS, REFERENCES, TIMES, UNITED, m
 from roofterm_parsers.profile import FRAMES, ROOT, Profile, Source, Warning, empty
 
 DAY_NS = 86_400 * 10**9
-PLAIN_INTEGERS = {("kernels", column) for column in ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "registers")} | {
-    ("slices", "depth")
+SHAPE = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
+PLAIN_INTEGERS = {(frame, column) for frame in ("kernels", "launches") for column in SHAPE} | {
+    ("kernels", "registers"),
+    ("slices", "depth"),
 }
 """Columns of the types that row numbers have, which are counts."""
 LENGTHS = {("slices", "dur_ps"), ("steps", "dur_ps"), ("device_clock", "dur_ps"), ("hlo_events", "dma_stall_ps")}

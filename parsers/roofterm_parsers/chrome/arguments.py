@@ -73,7 +73,9 @@ class ArgumentColumns:
 
     def _launches(self, events: Sequence[Any]) -> Columns:
         args = [e.args for e in events]
-        return {"correlation": integers([a.correlation for a in args]), **self._launch_shapes(args)}
+        texts = self._texts
+        kernel = np.array([texts[bytes(a.kernel)] for a in args], np.uint32)
+        return {"correlation": integers([a.correlation for a in args]), "kernel": kernel, **self._launch_shapes(args)}
 
     def _work(self, events: Sequence[Any]) -> Columns:
         args = [e.args for e in events]
@@ -258,6 +260,12 @@ def shape_of(key: bytes) -> tuple[int, ...]:
     """Grid and block behind a code of the column `shape`; -1 for what is unknown."""
     grid, _, block = key.partition(_SEPARATOR)
     return (*_triple(grid), *_triple(block))
+
+
+def text_of(key: bytes) -> str | None:
+    """The text behind a code of a JSON value, None where the file holds none."""
+    value = _value(key)
+    return value if isinstance(value, str) else None
 
 
 def collective_parts(key: bytes) -> dict[str, Any]:

@@ -7,14 +7,14 @@ import polars as pl
 from numpy.typing import NDArray
 
 from roofterm_parsers import linking
-from roofterm_parsers.chrome.arguments import SHAPE, shape_of
+from roofterm_parsers.chrome.arguments import SHAPE, shape_of, text_of
 from roofterm_parsers.chrome.categories import Group
 from roofterm_parsers.chrome.codes import Columns
 from roofterm_parsers.chrome.context import Context, GatheredIds, with_id
 from roofterm_parsers.chrome.events import NULL
 from roofterm_parsers.chrome.frames import bounded, nullable, table
 from roofterm_parsers.chrome.naming import rank_prefix, trailing_number
-from roofterm_parsers.profile import COPIES, KERNELS, WAITS, Kind, TrackKind
+from roofterm_parsers.profile import COPIES, KERNELS, LAUNCHES, WAITS, Kind, TrackKind
 
 I64 = NDArray[np.int64]
 
@@ -30,9 +30,13 @@ def fill(context: Context) -> GatheredIds:
     profile = context.profile
     found = context.rows(Group.WORK)
     kinds = profile.slices["kind"].to_numpy()
+    launches = context.rows(Group.LAUNCH)
+    if launches is not None:
+        _fill_launches(context, launches, found)
     if found is not None:
         slices, columns = found
-        _take_launch_shapes(context, slices, columns)
+        if launches is not None:
+            _take_launch_shapes(context, launches, slices, columns)
         device = _devices(context, slices, columns["device"])
         stream = _streams(context, slices, columns["stream"])
         _set_tracks(context, slices, device, stream)
@@ -153,16 +157,42 @@ def _shapes(context: Context, code: NDArray[np.uint32]) -> dict[str, pl.Series]:
     return {name: bounded(known[:, i], _MOST_U32) for i, name in enumerate(SHAPE)}
 
 
-def _take_launch_shapes(context: Context, slices: I64, columns: Columns) -> None:
-    """Grid, block and shared memory of kernels that have none, from the call of the same correlation (ROCm writes them there)."""
-    found = context.rows(Group.LAUNCH)
-    if found is None:
+def _fill_launches(context: Context, launches: tuple[I64, Columns], work: tuple[I64, Columns] | None) -> None:
+    """Keep what calls say of the work that they launch, where the file holds none of it."""
+    calls, said = launches
+    lost = np.ones(calls.size, np.bool_)
+    if work is not None:
+        lost = ~np.isin(calls, _calls_of(context, launches, work[0], work[1]["correlation"]))
+    if not lost.any():
         return
-    calls, shapes = found
+    texts = list(context.gathered.texts)
+    codes, place = np.unique(said["kernel"][lost], return_inverse=True)
+    kernel = pl.Series([text_of(texts[code]) for code in codes.tolist()], dtype=pl.String).gather(place)
+    context.profile.launches = table(
+        LAUNCHES,
+        {
+            "slice": calls[lost],
+            "kernel": kernel,
+            **_shapes(context, said["shape"][lost]),
+            "shared_bytes": bounded(said["shared"][lost], _MOST_SHARED_BYTES),
+        },
+    )
+
+
+def _calls_of(context: Context, launches: tuple[I64, Columns], slices: I64, correlation: I64) -> I64:
+    """The call among `launches` that launched each piece of work; negative where none did."""
+    calls, said = launches
     group = context.group_of_lane[context.lane]
-    lookup = linking.Lookup(linking.Ids(calls, group[calls], shapes["correlation"]), np.zeros(group.size, np.int64))
-    missing = np.flatnonzero((columns["shape"] == 0) & (columns["correlation"] != NULL))
-    call = lookup(linking.Ids(slices[missing], group[slices[missing]], columns["correlation"][missing]))
+    lookup = linking.Lookup(linking.Ids(calls, group[calls], said["correlation"]), np.zeros(group.size, np.int64))
+    found = lookup(linking.Ids(slices, group[slices], correlation))
+    return np.where(correlation == NULL, linking.NONE, found)
+
+
+def _take_launch_shapes(context: Context, launches: tuple[I64, Columns], slices: I64, columns: Columns) -> None:
+    """Grid, block and shared memory of kernels that have none, from the call of the same correlation (ROCm writes them there)."""
+    calls, shapes = launches
+    missing = np.flatnonzero(columns["shape"] == 0)
+    call = _calls_of(context, launches, slices[missing], columns["correlation"][missing])
     missing, call = missing[call >= 0], call[call >= 0]
     place = np.searchsorted(calls, call)
     columns["shape"][missing] = shapes["shape"][place]

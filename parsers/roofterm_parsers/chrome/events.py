@@ -24,6 +24,7 @@ class Args(Struct, gc=False, frozen=True):
     dims: Raw = field(default=NO_TEXT, name="Input Dims")
     forward_thread: int = field(default=NULL, name="Fwd thread id")
     sequence: int = field(default=NULL, name="Sequence number")
+    kernel: Raw = NO_TEXT
     correlation: int = NULL
     python_parent: int | None = field(default=NULL, name="Python parent id")
     python: int = field(default=NULL, name="Python id")

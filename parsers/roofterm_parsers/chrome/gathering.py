@@ -34,7 +34,7 @@ _NO_FIELDS: Lane = ("", "", "", "")
 _TEXT_COLUMNS = {
     Group.OP: ("signature",),
     Group.WORK: ("shape",),
-    Group.LAUNCH: ("shape",),
+    Group.LAUNCH: ("shape", "kernel"),
     Group.COLLECTIVE: ("facts",),
     Group.XLA: ("hlo", "kernel", "copy"),
     Group.FLOW: ("id_text",),
