@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from roofterm_parsers.errors import ProfileError
-from roofterm_parsers.profile import FRAMES, ROOT, Profile, Warning
+from roofterm_parsers.profile import FRAMES, ROOT, Profile, Warning, empty
 
 REFERENCES: dict[str, dict[str, str]] = {
     "slices": {"track": "tracks", "name": "names", "parent": "slices"},
@@ -59,8 +59,10 @@ MOST_APART_NS = 50 * 86_400 * 10**9
 """Sources further apart cannot share an axis: 64 bits of picoseconds hold 106 days, half of them for the files themselves."""
 
 
-def merge(profiles: Sequence[Profile]) -> Profile:
+def merge(profiles: Sequence[Profile], *, consumed: bool = False) -> Profile:
     """One profile of several, their sources in the order given; a single one is returned as it is.
+
+    With `consumed`, each frame of the parts is let go of as soon as it is merged: half the memory, and the parts are empty.
 
     Where every source knows the wall-clock time of its zero, the earliest zero is the merged profile's and the others are
     shifted by their distance from it (nanoseconds, exact in picoseconds). Else each starts at zero, and a warning says so.
@@ -85,6 +87,10 @@ def merge(profiles: Sequence[Profile]) -> Profile:
             parts = [getattr(part, frame) for part in profiles]
             columns = {column: _column(frame, column, parts, rows, codes, shifts_ps) for column in schema}
             setattr(merged, frame, pl.DataFrame(columns, schema=schema))
+            del parts, columns
+        if consumed:
+            for part in profiles:
+                setattr(part, frame, empty(frame))
     merged.hlo_facts = merged.hlo_facts.unique("op", keep="first", maintain_order=True)
     return merged
 

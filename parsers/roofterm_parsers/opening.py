@@ -22,6 +22,8 @@ from roofterm_parsers.reading import look_into, read_input
 
 __all__ = ["Progress", "open_profile"]
 
+MERGING_PER_READING = 1.5
+"""What several profiles take at their most, while they are merged frame by frame, over what they take one by one."""
 _LISTED = 3
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -98,7 +100,7 @@ def _read(inputs: Sequence[Input], tracker: Tracker, *, max_memory: int, workers
             flaws.append(str(error))
         else:
             taken += sum(int(frame.estimated_size()) for frame in parts[-1].frames().values())
-            if taken > max_memory:
+            if taken * (MERGING_PER_READING if len(inputs) > 1 else 1) > max_memory:
                 raise TooLarge(
                     f"{file.path}: with this file the profile takes more than the {max_memory / 1e9:.1f} GB of memory that are allowed; "
                     "open fewer ranks, or raise --max-memory",
@@ -112,7 +114,7 @@ def _read(inputs: Sequence[Input], tracker: Tracker, *, max_memory: int, workers
     told = _number_ranks(parts)
     if len(parts) > 1:
         tracker.phase("merging")
-    profile = merge(parts)
+    profile = merge(parts, consumed=True)
     profile.warnings = [*left_out, *told, *profile.warnings]
     return profile
 

@@ -183,6 +183,14 @@ def test_parts_are_left_as_they_were() -> None:
     assert all(was.equals(now) for was, now in zip(before, [frame for part in (a, b) for frame in part.frames().values()], strict=True))
 
 
+def test_consumed_parts_give_the_same_and_are_let_go_of() -> None:
+    expected = merge([made(1, 5), made(2, 900)])
+    a, b = made(1, 5), made(2, 900)
+    merged = merge([a, b], consumed=True)
+    assert all(frame.equals(merged.frames()[name], null_equal=True) for name, frame in expected.frames().items())
+    assert all(frame.height == 0 for part in (a, b) for frame in part.frames().values())
+
+
 def test_more_rows_than_a_row_number_holds_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("roofterm_parsers.merging.ROOT", 59)
     with pytest.raises(ProfileError, match="60 slices, and one profile holds 59: open fewer"):

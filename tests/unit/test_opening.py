@@ -403,7 +403,7 @@ class _Lazy:
         return self._number
 
 
-@pytest.mark.parametrize("data", [kineto(2), gzip.compress(kineto(2)), zstandard.compress(kineto(2))])
+@pytest.mark.parametrize("data", [kineto(2), gzip.compress(kineto(2)), zstandard.compress(kineto(2))], ids=["plain", "gzip", "zstd"])
 def test_standard_input_opens_as_the_file_would(piped: list[bytes], data: bytes, tmp_path: Path) -> None:
     piped.append(data)
     profile = rp.open_profile("-")
