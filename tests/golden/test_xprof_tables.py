@@ -1,0 +1,95 @@
+"""XProf's tables of ops and kernels, and its op profile, against what XProf itself gave (reference data: oracle/xprof)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from roofterm.analysis.xprof.framework_op_stats import xprof_framework_op_stats
+from roofterm.analysis.xprof.hlo_stats import xprof_hlo_stats
+from roofterm.analysis.xprof.kernel_stats import xprof_kernel_stats
+from roofterm.analysis.xprof.op_profile import Grouping, xprof_op_profile
+from tests.golden.xprof_oracle import FOLDER, TRACES, differing, profile_of, rows_of, tables_of
+
+Rows = list[dict[str, Any]]
+RUNNING = {"rank", "cumulative_total_self_time_percent"}
+"""Rows of equal time have no order of their own, and these columns follow the order."""
+
+both_versions = pytest.mark.parametrize("version", FOLDER)
+every_trace = pytest.mark.parametrize("trace", TRACES)
+
+
+@both_versions
+@every_trace
+def test_hlo_stats(trace: str, version: str) -> None:
+    want = rows_of(tables_of(f"{FOLDER[version]}/{trace}", "hlo_stats")[0])
+    assert unequal(want, xprof_hlo_stats(profile_of(trace), version), by=("hlo_op_name", "program_id")) == []
+
+
+KERNEL = ("kernel_name", "grid_dim", "block_dim", "registers_per_thread", "op_name", "occurrences", "total_duration_us")
+
+
+@both_versions
+@every_trace
+def test_kernel_stats(trace: str, version: str) -> None:
+    want = rows_of(tables_of(f"{FOLDER[version]}/{trace}", "kernel_stats")[0])
+    assert unequal(want, xprof_kernel_stats(profile_of(trace), version), by=KERNEL) == []
+
+
+@both_versions
+@every_trace
+@pytest.mark.parametrize("idle", [True, False])
+def test_framework_op_stats(trace: str, version: str, idle: bool) -> None:
+    want = rows_of(tables_of(f"{FOLDER[version]}/{trace}", "framework_op_stats")[0 if idle else 1])
+    got = xprof_framework_op_stats(profile_of(trace), version, idle=idle)
+    assert unequal(want, got, by=("host_or_device", "operation")) == []
+
+
+@every_trace
+@pytest.mark.parametrize("idle", [True, False])
+@pytest.mark.parametrize(
+    ("tool", "group", "table"),
+    [
+        ("op_profile", "program", "byProgram"),
+        ("op_profile.category", "category", "byCategory"),
+        ("op_profile.provenance", "provenance", "byProvenance"),
+    ],
+)
+def test_op_profile(trace: str, tool: str, group: Grouping, table: str, idle: bool) -> None:
+    want = tables_of(f"{FOLDER['2.24.2']}/{trace}", tool)[0][table if idle else f"{table}ExcludeIdle"]
+    expected = sorted(nodes(want), key=_order)
+    got = sorted(nodes(xprof_op_profile(profile_of(trace), "2.24.2", group, idle=idle)), key=_order)
+    assert [path for path, _, _ in got] == [path for path, _, _ in expected]
+    assert [children for _, _, children in got] == [children for _, _, children in expected]
+    assert [metrics for _, metrics, _ in got] == [pytest.approx(metrics, rel=1e-6, abs=1e-12) for _, metrics, _ in expected]
+
+
+def unequal(want: Rows, got: Rows, by: tuple[str, ...]) -> list[str]:
+    def key(row: dict[str, Any]) -> tuple[str, ...]:
+        return tuple(str(row[column]) for column in by)
+
+    columns = {column for row in want for column in row} - RUNNING
+    return differing(sorted(want, key=key), sorted(got, key=key), columns)
+
+
+Node = tuple[tuple[str, ...], dict[str, float], int]
+
+
+def nodes(tree: dict[str, Any], above: tuple[str, ...] = ()) -> list[Node]:
+    """Each node as its path with the program's id, its metrics, how many children it has."""
+    path = (*above, tree["name"])
+    metrics = {
+        f"{name} {i}": float(number)
+        for name, value in tree["metrics"].items()
+        for i, number in enumerate(value if isinstance(value, list) else [value])
+    }
+    found: list[Node] = [((*path, tree.get("xla", {}).get("programId", "")), metrics, tree["numChildren"])]
+    for child in tree.get("children", []):
+        found += nodes(child, path)
+    return found
+
+
+def _order(node: Node) -> tuple[tuple[str, ...], float]:
+    path, metrics, _ = node
+    return path, metrics["rawTime 0"]
