@@ -14,7 +14,7 @@ import polars as pl
 
 from roofterm import results
 from roofterm.analysis.bounds import LAUNCH_S, level_rates, roofs_of, with_bounds
-from roofterm.analysis.categories import Category, kernel_facts
+from roofterm.analysis.categories import Category
 from roofterm.analysis.costed import LEVELS, Costed, costed
 from roofterm.analysis.hlo_costs import on_device_clock
 from roofterm.analysis.levels import PS, category_rows, kernel_rows, op_items, op_rows, records, summed, with_shares
@@ -40,8 +40,8 @@ def bounded(profile: Profile, work: pl.DataFrame, facts: pl.DataFrame, device: r
 
 def roofline(
     profile: Profile,
+    found: Bounded,
     work: pl.DataFrame,
-    facts: pl.DataFrame,
     device: results.DeviceInfo | None,
     windows: pl.DataFrame | None = None,
     scope: Scope = ALL,
@@ -50,11 +50,10 @@ def roofline(
 ) -> results.Roofline:
     """The roofline of a part of a profile.
 
-    `work`: the part's device work (schema `work.WORK`); `facts`: schema `categories.FACTS`; `device`: whose roofs, None:
-    no roof is known; `windows`: the part's steps (schema `steps.WINDOWS`), which the program's time is then made of;
-    `top`: ops at most, 0: all; `launch_s`: measured time of a launch.
+    `found`: its items; `work`: its device work (schema `work.WORK`); `device`: whose roofs, None: no roof is known;
+    `windows`: its steps (schema `steps.WINDOWS`), which the program's time is then made of; `top`: ops at most, 0: all;
+    `launch_s`: measured time of a launch.
     """
-    found = bounded(profile, work, facts, device)
     work = on_device_clock(profile, work)
     items = _without_infeed(found.items) if not scope.infeed else found.items
     chosen = windows if windows is not None and windows.height and scope.step != "all" else None
@@ -85,16 +84,20 @@ def level_records(
     return records(rows.head(top) if top else rows, level, device)
 
 
-def flops_total(profile: Profile, work: pl.DataFrame, facts: pl.DataFrame | None = None) -> float | None:
-    """FLOPs of all launches of this work, each counted once; None where no rule could count any."""
-    items = costed(profile, work, kernel_facts(profile) if facts is None else facts).items
+def flops_total(items: pl.DataFrame) -> float | None:
+    """FLOPs of all launches of these items, each counted once; None where no rule could count any."""
     known = items["flops"].drop_nulls()
     return float(known.sum()) if known.len() else None
 
 
-def roof_warnings(roofline: results.Roofline) -> list[Warning]:
+def above_roof(profile: Profile, found: Bounded, device: results.DeviceInfo | None) -> list[results.RooflineRow]:
+    """The op rows of which any call lies above its roof."""
+    return records(op_rows(profile, found.items).filter(pl.col("above") > 0), "op", device)
+
+
+def roof_warnings(rows: Sequence[results.RooflineRow]) -> list[Warning]:
     """A warning where work lies above its roof and no cache explains it: the device, a type or a time is wrong."""
-    above = [row for row in roofline.ops if any(flag.startswith("above-roof") and not _explained(flag, row) for flag in row.flags)]
+    above = [row for row in rows if any(flag.startswith("above-roof") and not _explained(flag, row) for flag in row.flags)]
     if not above:
         return []
     worst = max(above, key=lambda row: row.pct_of_roof or 0.0)
@@ -148,16 +151,17 @@ def _program(
     else:
         spans = work.group_by("device").agg(span=pl.col("end_ps").max() - pl.col("start_ps").min())
         seconds = float(spans["span"].sum()) / PS
-    busy_s = _busy_s(work)
-    rows = _totalled(items, seconds, "Total", "Program", devices, _launches(work) * launch_s, device)
-    rows += _totalled(items, busy_s, "Total", "Busy", devices, 0.0, device)
+    total = items.with_columns(step_name=pl.lit("Total"))
+    rows = _totalled(total, [_Time("Total", seconds, devices, _launches(work) * launch_s)], "Program", device)
+    rows += _totalled(total, [_Time("Total", _busy_s(work), devices, 0.0)], "Busy", device)
     complete = windows.filter(pl.col("complete")) if windows is not None and windows.height else None
     if complete is not None and complete.height:
         numbers = profile.steps["number"].gather(complete["step"]).n_unique()
         steps = complete["step"].implode()
-        mine = items.filter(pl.col("step").is_in(steps))
+        mine = items.filter(pl.col("step").is_in(steps)).with_columns(step_name=pl.lit("Average"))
         launching_s = _launches(work.filter(pl.col("step").is_in(steps))) * launch_s
-        rows += _totalled(mine, _seconds(profile, complete, work), "Average", "Program", devices, launching_s, device, numbers)
+        average = _Time("Average", _seconds(profile, complete, work), devices, launching_s, numbers)
+        rows += _totalled(mine, [average], "Program", device)
     return rows
 
 
@@ -169,55 +173,60 @@ def _steps(
     device: results.DeviceInfo | None,
     launch_s: float,
 ) -> list[results.RooflineRow]:
-    """One row a step number, ranks together."""
+    """One row a step number, ranks together, in order of time."""
     if windows is None or windows.height == 0 or items.height == 0:
         return []
-    rows: list[results.RooflineRow] = []
-    numbered = windows.with_columns(number=profile.steps["number"].gather(windows["step"]))
-    for (number,), group in numbered.group_by("number", maintain_order=True):
-        steps = group["step"].implode()
-        mine = items.filter(pl.col("step").is_in(steps))
-        if mine.height:
-            devices = max(1, mine["device"].n_unique())
-            seconds = _seconds(profile, group, work)
-            launching_s = _launches(work.filter(pl.col("step").is_in(steps))) * launch_s
-            rows += _totalled(mine, seconds, str(number), "Program", devices, launching_s, device)
-    return rows
+    numbers = profile.steps["number"].cast(pl.String)
+    labels = pl.DataFrame({"step": windows["step"], "step_name": numbers.gather(windows["step"])})
+    mine = items.join(labels, on="step", how="inner", maintain_order="left")
+    devices = dict(mine.group_by("step_name").agg(pl.col("device").n_unique()).iter_rows())
+    calls = work.join(labels, on="step", how="inner").drop_nulls("launch").group_by("step_name").agg(pl.col("launch").n_unique())
+    launches = dict(calls.iter_rows())
+    times = [
+        _Time(label, _seconds(profile, group, work), devices[label], launches.get(label, 0) * launch_s)
+        for (label,), group in windows.with_columns(labels["step_name"]).group_by("step_name", maintain_order=True)
+        if label in devices
+    ]
+    return _totalled(mine, times, "Program", device)
 
 
-def _totalled(
-    items: pl.DataFrame,
-    seconds: float,
-    step: str,
-    name: str,
-    devices: int,
-    launching_s: float,
-    device: results.DeviceInfo | None,
-    parts: int = 1,
-) -> list[results.RooflineRow]:
-    """One row for all these items over a time of `seconds` (devices added up), divided by `parts`.
+class _Time(NamedTuple):
+    """The time that a program row is held against."""
 
-    `launching_s`: what its launches take at least.
-    """
-    if items.height == 0 or seconds <= 0:
+    step_name: str
+    seconds: float
+    """of all devices together"""
+    devices: int
+    launching_s: float
+    """what its launches take at least"""
+    parts: int = 1
+    """steps that it is the average of"""
+
+
+def _totalled(items: pl.DataFrame, times: Sequence[_Time], name: str, device: results.DeviceInfo | None) -> list[results.RooflineRow]:
+    """One row for the items of each step name, in the order of `times`; those without any time are left out."""
+    table = pl.DataFrame([time for time in times if time.seconds > 0], schema=_TIMES, orient="row")
+    if items.height == 0 or table.height == 0:
         return []
-    row = summed(items.with_columns(all=pl.lit(0)), ["all"])
-    row = row.with_columns(
-        launch_s=pl.lit(launching_s),
-        bound_s=pl.when(pl.col("bound_s").is_not_null()).then(pl.max_horizontal("bound_s", pl.lit(launching_s))),
-        seconds=pl.lit(seconds),
+    rows = table.join(summed(items, ["step_name"]), on="step_name", how="inner", maintain_order="left")
+    rows = rows.with_columns(
+        launch_s="launching_s",
+        bound_s=pl.when(pl.col("bound_s").is_not_null()).then(pl.max_horizontal("bound_s", "launching_s")),
     )
-    row = with_shares(row, pl.col("seconds"), ("launch",) if launching_s else ())
+    rows = with_shares(rows, pl.col("seconds"), ("launch",) if rows["launching_s"].max() else ())
     divided = ["flops", "model_flops", "bound_s", "seconds", *(f"{level}_bytes" for level in LEVELS)]
-    row = row.with_columns(
-        *(pl.col(one) / parts for one in divided),
+    rows = rows.with_columns(
+        *(pl.col(one) / pl.col("parts") for one in divided),
         text=pl.lit(name),
-        time_per_unit_us=pl.lit(seconds / parts / max(1, devices) * 1e6),
+        time_per_unit_us=pl.col("seconds") / pl.col("parts") / pl.col("devices") * 1e6,
         estimate=pl.lit(None, dtype=pl.String),
         recomputed=pl.lit(False),
         largest_bytes=pl.lit(None, dtype=pl.Float64),
     )
-    return records(row.drop("category", strict=False), "program", device, step)
+    return records(rows.drop("category", strict=False), "program", device)
+
+
+_TIMES = {"step_name": pl.String, "seconds": pl.Float64, "devices": pl.Int64, "launching_s": pl.Float64, "parts": pl.Int64}
 
 
 def _seconds(profile: Profile, windows: pl.DataFrame, work: pl.DataFrame) -> float:

@@ -17,7 +17,7 @@ from roofterm.analysis import profiler_tree, steps, tables
 from roofterm.analysis.categories import HOST_CATEGORIES, TITLES, Category, classify, kernel_facts
 from roofterm.analysis.costs.profiler import profiler_flops
 from roofterm.analysis.filters import parse
-from roofterm.analysis.roofline import Bounded, bounded, flops_total, roof_warnings, roofline
+from roofterm.analysis.roofline import Bounded, above_roof, bounded, flops_total, roof_warnings, roofline
 from roofterm.analysis.row_filter import row_predicate
 from roofterm.analysis.scope import ALL, STEADY, RoofChoice, Scope
 from roofterm.analysis.selection import Selection, select
@@ -115,7 +115,12 @@ class Study:
     def warnings(self) -> list[Warning]:
         """What loading had to mend, and what the analysis doubts."""
         return self._keep(
-            "warnings", lambda: [*self.profile.warnings, *device_warnings(self.devices()), *roof_warnings(self.roofline(ALL))]
+            "warnings",
+            lambda: [
+                *self.profile.warnings,
+                *device_warnings(self.devices()),
+                *roof_warnings(above_roof(self.profile, self.bounded(), self.device)),
+            ],
         )
 
     def summary(self) -> results.Summary:
@@ -125,7 +130,7 @@ class Study:
     @cached_property
     def flops_total(self) -> float | None:
         """FLOPs of all launches of the file, each counted once; None where no rule could count any."""
-        return flops_total(self.profile, self.work, self.facts)
+        return flops_total(self.bounded().items)
 
     def steps(self) -> list[results.StepRow]:
         """One row a step and rank, with the breakdown that adds up."""
@@ -236,7 +241,7 @@ class Study:
 
     def _roofline(self, scope: Scope, top: int) -> results.Roofline:
         part = self.selection(scope)
-        return roofline(self.profile, part.work, self.facts, self.device, part.windows, scope, top)
+        return roofline(self.profile, self.bounded(scope), part.work, self.device, part.windows, scope, top)
 
     @property
     def device(self) -> results.DeviceInfo | None:

@@ -46,7 +46,7 @@ def summarise(profile: Profile, work: pl.DataFrame, self_ps: NDArray[np.int64], 
         kernel_us_by_device=_sums(kernels_here["id"], kernels["own_ps"]),
         ranks=_distinct([s.rank for s in profile.sources]),
         hosts=_distinct([s.host for s in profile.sources]),
-        runs=_distinct([s.run for s in profile.sources]),
+        runs=_runs(profile),
         kernel_us_by_rank=_by_rank(profile, kernels, kernels_here["source"]),
         unlinked_kernels=kernels["launch"].null_count(),
         total_self_us=int(self_ps.sum()) / US,
@@ -124,6 +124,12 @@ def _sums(key: pl.Series, value: pl.Series) -> dict[str, float]:
 def _distinct(values: list[int | None] | list[str | None]) -> int | None:
     known = {v for v in values if v is not None}
     return len(known) or None
+
+
+def _runs(profile: Profile) -> int | None:
+    """Runs of the folder that was named, those that were not opened too."""
+    names = {str(name) for source in profile.sources for name in source.metadata.get("runs", [])}
+    return len(names) or _distinct([source.run for source in profile.sources])
 
 
 def _by_rank(profile: Profile, kernels: pl.DataFrame, source: pl.Series) -> dict[str, float] | None:

@@ -45,9 +45,14 @@ def mm(build: Build, start: float, dur: float, n: int = 1000, kernel: str = TENS
     return made
 
 
+def of(study: Study, roofs: results.DeviceInfo | None, windows: pl.DataFrame | None = None, *more: Any, **options: Any) -> results.Roofline:
+    found = bounded(study.profile, study.work, study.facts, roofs)
+    return roofline(study.profile, found, study.work, roofs, windows, *more, **options)
+
+
 def rows_of(profile: Profile, roofs: results.DeviceInfo | None = None, **options: Any) -> results.Roofline:
     study = Study(profile)
-    return roofline(profile, study.work, study.facts, roofs or device(), **options)
+    return of(study, roofs or device(), **options)
 
 
 def only(rows: list[results.RooflineRow]) -> results.RooflineRow:
@@ -149,7 +154,7 @@ def test_a_nest_of_convolutions_counts_once() -> None:
     )
     build.kernel("implicit_convolve_sgemm", 60, 100, launch=build.call(10, 5), op=inner)
     profile = build.profile()
-    assert flops_total(profile, Study(profile).work) == 231211008
+    assert flops_total(Study(profile).bounded().items) == 231211008
     assert only(rows_of(profile).ops).name == "aten::cudnn_convolution"
 
 
@@ -160,7 +165,7 @@ def test_a_wrapper_that_launches_work_beside_does_not_count_its_product_again() 
     build.kernel(TENSOR_KERNEL, 60, 40, launch=build.call(12, 5), op=inner)
     build.kernel("bias_add_kernel", 110, 5, launch=build.call(32, 5), op=linear)
     profile = build.profile()
-    assert flops_total(profile, Study(profile).work) == 2e9
+    assert flops_total(Study(profile).bounded().items) == 2e9
 
 
 def test_an_op_without_a_cost_gives_its_work_to_the_op_around_it() -> None:
@@ -269,7 +274,7 @@ def test_above_the_roof_is_kept_flagged_and_warned_of() -> None:
     assert row.pct_of_roof == pytest.approx(100 * 40 / 41)
     assert row.flags[0].startswith("above-roof: 1 of 2 calls")
     assert "too short" in row.flags[0]
-    assert [warning.code for warning in roof_warnings(got)] == ["above-roof"]
+    assert [warning.code for warning in roof_warnings(got.ops)] == ["above-roof"]
 
 
 def test_work_of_no_length_is_above_every_roof() -> None:
@@ -289,7 +294,7 @@ def test_a_working_set_in_the_l2_is_flagged_and_explains_what_lies_above() -> No
     row = only(got.ops)
     assert row.pct_of_roof == pytest.approx(120)
     assert row.flags == ["above-roof: operands came from a cache, not from memory", "cache: the working set fits the L2"]
-    assert roof_warnings(got) == []
+    assert roof_warnings(got.ops) == []
 
 
 def test_winograd_may_do_fewer_products_than_counted() -> None:
@@ -299,7 +304,7 @@ def test_winograd_may_do_fewer_products_than_counted() -> None:
     build.kernel("cudnn_volta_scudnn_winograd_128x128_ldg1_ldg4_relu_tile148t_nt_v1", 50, 15, launch=build.call(5, 5), op=made)
     got = rows_of(build.profile())  # 0.231 GFLOP at 10 TFLOP/s are 23 us
     assert "Winograd" in only(got.ops).flags[0]
-    assert roof_warnings(got) == []
+    assert roof_warnings(got.ops) == []
 
 
 def test_scaled_roofs_are_said() -> None:
@@ -329,7 +334,7 @@ def test_an_unknown_device_has_no_roof_and_rates_all_the_same() -> None:
     build = Build()
     mm(build, 0, 40)
     study = Study(build.profile())
-    got = roofline(study.profile, study.work, study.facts, None)
+    got = of(study, None)
     row = only(got.ops)
     assert row.flops_per_s == pytest.approx(50e12)
     assert (row.bound_by, row.pct_of_roof, row.time_bound_us, row.headroom_us, row.at_stake_us) == (None,) * 5
@@ -354,7 +359,7 @@ def step_profile() -> Profile:
 
 def test_the_programs_time_is_that_of_its_steps() -> None:
     study = Study(step_profile())
-    got = roofline(study.profile, study.work, study.facts, device(), study.windows, Scope(step="steady"))
+    got = of(study, device(), study.windows, Scope(step="steady"))
     total, busy, average = got.program
     assert (total.step, total.name, total.time_us) == ("Total", "Program", 400)
     assert total.flops == 4e9
@@ -375,7 +380,7 @@ def test_two_devices_of_one_host_take_its_steps_twice() -> None:
         made = op(build, "aten::mm", 10 * gpu + 1, [[1000, 1000], [1000, 1000]], dur=9)
         build.kernel(TENSOR_KERNEL, 50, 40, device=gpu, launch=build.call(10 * gpu + 2, 5), op=made)
     study = Study(build.profile())
-    got = roofline(study.profile, study.work, study.facts, device(), study.windows, Scope(step="steady"))
+    got = of(study, device(), study.windows, Scope(step="steady"))
     step = only(got.steps)
     assert (step.time_us, step.time_per_unit_us, step.flops) == (400, 200, 4e9)
     assert got.program[0].pct_of_peak_flops == pytest.approx(100 * 2 * 20 / 400)
@@ -391,7 +396,7 @@ def test_many_launches_bound_a_program_by_their_number() -> None:
 
 
 def test_work_under_other_work_is_not_at_stake() -> None:
-    got = roofline((study := Study(step_profile())).profile, study.work, study.facts, device())
+    got = of(Study(step_profile()), device())
     product, copy = got.ops
     assert product.headroom_us == pytest.approx(80 - 40)
     assert product.at_stake_us == pytest.approx(40 * 60 / 80)  # 10 of its 40 us run under the copy
@@ -428,7 +433,7 @@ def test_coverage_tells_known_from_unknown_and_why() -> None:
     build.kernel("graph_kernel", 320, 12, launch=build.call(260, 5, name="cudaGraphLaunch"))
     build.kernel("early_kernel", 340, 8)
     study = Study(build.profile())
-    got = roofline(study.profile, study.work, study.facts, device())
+    got = of(study, device())
     assert got.coverage == results.Coverage(40, 30, 30)
     table = coverage_table(bounded(study.profile, study.work, study.facts, device()).items)
     assert {(origin, known): round(pct) for origin, known, _, pct in table.iter_rows()} == {
@@ -463,10 +468,10 @@ def test_nothing_at_all() -> None:
     build = Build()
     build.host("aten::mm", 0, 10)
     study = Study(build.profile())
-    got = roofline(study.profile, study.work, study.facts, None, scope=ALL)
+    got = of(study, None, scope=ALL)
     assert (got.ops, got.program, got.steps) == ([], [], [])
     assert got.coverage == results.Coverage(None, None, None)
-    assert flops_total(study.profile, study.work) is None
+    assert flops_total(study.bounded().items) is None
 
 
 # Compiled programs
