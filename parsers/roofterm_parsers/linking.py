@@ -7,6 +7,7 @@ profilers gave launches outside any op their own correlation id as External id, 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,7 +45,8 @@ class Linkable:
     work_external: Ids
     launch_correlation: Ids
     launch_external: Ids
-    op_external: Ids
+    op_external: Callable[[], Ids]
+    """made only if some launch has no op around it"""
     grouped_calls: I64
     """groups that have runtime calls at all"""
     work_group: I64
@@ -62,16 +64,16 @@ def link(slices: pl.DataFrame, given: Linkable) -> pl.DataFrame:
     op = np.full(given.work.size, NONE, np.int64)
     launched = np.flatnonzero(launch != NONE)
     op[launched] = innermost_op(slices, launch[launched])
-    op_of = Lookup(given.op_external, start)
     open_rows = launched[op[launched] == NONE]
-    if open_rows.size:
+    without_calls = np.flatnonzero((launch == NONE) & ~np.isin(given.work_group, given.grouped_calls))
+    op_of = Lookup(given.op_external(), start) if open_rows.size or without_calls.size else None
+    if op_of is not None and open_rows.size:
         by_launch = _spread(op_of(given.launch_external), given.launch_external.slice, start.size)[launch[open_rows]]
         op[open_rows] = _around(by_launch, launch[open_rows], start, end)
         open_rows = open_rows[op[open_rows] == NONE]
         by_work = _spread(op_of(given.work_external), given.work_external.slice, start.size)[given.work[open_rows]]
         op[open_rows] = _around(by_work, launch[open_rows], start, end)
-    without_calls = np.flatnonzero((launch == NONE) & ~np.isin(given.work_group, given.grouped_calls))
-    if without_calls.size:
+    if op_of is not None and without_calls.size:
         op[without_calls] = _spread(op_of(given.work_external), given.work_external.slice, start.size)[given.work[without_calls]]
     return pl.DataFrame({"work": _ids(given.work), "launch": _ids(launch), "op": _ids(op)}, schema=LINKS)
 

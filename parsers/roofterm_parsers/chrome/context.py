@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from roofterm_parsers.chrome.axis import Axis
 from roofterm_parsers.chrome.categories import Group
-from roofterm_parsers.chrome.codes import Columns, Lane
+from roofterm_parsers.chrome.codes import Lane
 from roofterm_parsers.chrome.devices import Devices
 from roofterm_parsers.chrome.gathering import Gathered
 from roofterm_parsers.chrome.naming import Names
+from roofterm_parsers.chrome.store import Table
 from roofterm_parsers.chrome.tracks import Tracks
 from roofterm_parsers.linking import Ids, Linkable
-from roofterm_parsers.profile import HOST_CALL_KINDS, WORK_KINDS, Profile
+from roofterm_parsers.profile import HOST_CALL_KINDS, WORK_KINDS, Kind, Profile
 
 I64 = NDArray[np.int64]
 U32 = NDArray[np.uint32]
@@ -40,7 +42,7 @@ class XlaStep:
 class Context:
     profile: Profile
     gathered: Gathered
-    id_of: I64
+    id_of: NDArray[np.int32]
     """gathered slice to slice id; -1: left out"""
     lane: U32
     """of each slice"""
@@ -53,49 +55,71 @@ class Context:
     axis: Axis
     xla_steps: list[XlaStep] = field(default_factory=list)
 
-    def rows(self, group: Group) -> tuple[I64, Columns] | None:
-        """Slice ids in order, and the columns of a kind of event in that order."""
-        columns = self.gathered.table(group)
-        if columns is None:
+    def group_of(self, slices: I64) -> I64:
+        """Rank of each slice: ids are compared within one only."""
+        return self.group_of_lane[self.lane[slices]]
+
+    def ids(self, slices: I64, ids: I64) -> Ids:
+        """Ids of slices as links are made by them."""
+        return Ids(slices, self.group_of(slices), ids)
+
+    def op_ids(self) -> Ids:
+        """External ids of ops and annotations; a step's is that of no launch."""
+        ops = self.profile.ops.select("slice", "external_id").drop_nulls()
+        slices = ops["slice"].to_numpy()
+        is_op = self.profile.slices["kind"].to_numpy()[slices] != Kind.STEP
+        return self.ids(slices[is_op].astype(np.int64), ops["external_id"].to_numpy()[is_op])
+
+    def rows(self, group: Group) -> Rows | None:
+        """A kind of event in the order of its slices; None if there is none."""
+        table = self.gathered.table(group)
+        if table is None:
             return None
-        ids = self.id_of[columns.pop("row")]
+        ids = self.id_of[table.column("row")]
         order = np.argsort(ids, kind="stable")
-        order = order[np.searchsorted(ids[order], 0) :]
-        return ids[order], {name: values[order] for name, values in columns.items()}
+        first = int(np.searchsorted(ids, 0, sorter=order))
+        return Rows(ids[order[first:]].astype(np.int64), order[first:], table)
+
+
+class Rows:
+    """Columns of a kind of event, each taken once, in the order of the slices."""
+
+    def __init__(self, slices: I64, order: I64, table: Table) -> None:
+        self.slices = slices
+        self._order = order
+        self._table = table
+
+    def take(self, name: str) -> NDArray[Any]:
+        """The values of a column; what it was kept in is given up."""
+        return self._table.column(name)[self._order]
 
 
 @dataclass(slots=True)
 class GatheredIds:
-    """Ids by which work, calls and ops are linked: slice ids and the ids they carry."""
+    """Ids by which work, calls and ops are linked: slices and the ids they carry."""
 
     work: tuple[I64, I64] = (NO_ROWS, NO_ROWS)
     """slice, correlation"""
     work_external: tuple[I64, I64] = (NO_ROWS, NO_ROWS)
     launch: tuple[I64, I64] = (NO_ROWS, NO_ROWS)
     launch_external: tuple[I64, I64] = (NO_ROWS, NO_ROWS)
-    op_external: tuple[I64, I64] = (NO_ROWS, NO_ROWS)
     linked: I64 | None = None
     """work that calls launch; None: all of it"""
 
-    def linkable(self, profile: Profile, context: Context) -> Linkable:
-        kinds = profile.slices["kind"].to_numpy()
+    def linkable(self, context: Context) -> Linkable:
+        kinds = context.profile.slices["kind"].to_numpy()
         work = np.flatnonzero(_IS_WORK[kinds]) if self.linked is None else self.linked
         calls = np.flatnonzero(_IS_CALL[kinds])
-        group = context.group_of_lane[context.lane]
         return Linkable(
             work=work,
-            work_group=group[work],
-            work_correlation=_ids(self.work, group),
-            work_external=_ids(self.work_external, group),
-            launch_correlation=_ids(self.launch, group),
-            launch_external=_ids(self.launch_external, group),
-            op_external=_ids(self.op_external, group),
-            grouped_calls=np.unique(group[calls]),
+            work_group=context.group_of(work),
+            work_correlation=context.ids(*self.work),
+            work_external=context.ids(*self.work_external),
+            launch_correlation=context.ids(*self.launch),
+            launch_external=context.ids(*self.launch_external),
+            op_external=context.op_ids,
+            grouped_calls=np.unique(context.group_of(calls)),
         )
-
-
-def _ids(pairs: tuple[I64, I64], group: I64) -> Ids:
-    return Ids(pairs[0], group[pairs[0]], pairs[1])
 
 
 def with_id(slices: I64, ids: I64, missing: int) -> tuple[I64, I64]:

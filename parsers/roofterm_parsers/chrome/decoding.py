@@ -52,7 +52,7 @@ class Decoder:
         self._arguments = ArgumentColumns(self._texts)
         self._groups = np.zeros(0, np.uint8)
 
-    def block(self, data: bytes | memoryview, offset: int, *, last: bool) -> Block:
+    def block(self, data: bytes | bytearray | memoryview, offset: int, *, last: bool) -> Block:
         """Decode a block that begins behind a `[` or `,` at byte `offset` of the file; `last`: the file ends with it."""
         block = Block({}, {})
         out = _Pieces()

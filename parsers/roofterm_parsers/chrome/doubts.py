@@ -32,7 +32,7 @@ def of_reading(source: Source, gathered: Gathered, file: FileFacts) -> list[Warn
     if damage["skipped"] + file.left_out:
         count = damage["skipped"] + file.left_out
         found.append(Warning("skipped", f"{path}: {count} damaged or unknown events were skipped", count))
-    cut = damage["cut"] or int(not file.is_list and not _is_closed(gathered))
+    cut = damage["cut"] or int(file.headless or (not file.is_list and not _is_closed(gathered)))
     if cut:
         found.append(Warning("cut", f"{path}: the file is cut: it ends in the middle of its list of events, what comes after is lost", cut))
     if damage["untimed"]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +20,7 @@ from roofterm_parsers.chrome.categories import (
     Group,
 )
 from roofterm_parsers.chrome.codes import Block, Codes, Columns, Lane, Whole
+from roofterm_parsers.chrome.store import Table
 
 I64 = NDArray[np.int64]
 U32 = NDArray[np.uint32]
@@ -52,29 +52,6 @@ class Dictionaries:
     texts: U32 = field(default_factory=lambda: np.zeros(1, np.uint32))
 
 
-class Table:
-    """Columns in the making: the same names in every part, joined once."""
-
-    def __init__(self) -> None:
-        self._parts: dict[str, list[NDArray[Any]]] = {}
-        self.rows = 0
-
-    def add(self, columns: Columns) -> None:
-        size = next(iter(columns.values())).size
-        if size == 0:
-            return
-        self.rows += size
-        for name, values in columns.items():
-            self._parts.setdefault(name, []).append(values)
-
-    def join(self) -> Columns:
-        """The columns; the parts are given up one by one."""
-        joined = {}
-        for name in list(self._parts):
-            joined[name] = np.concatenate(self._parts.pop(name))
-        return joined
-
-
 class Gathered:
     """What all blocks of a file held."""
 
@@ -85,7 +62,6 @@ class Gathered:
         self.slices = Table()
         self.ends = Table()
         self.marks = Table()
-        self.flows = Table()
         self.groups: dict[int, Table] = {}
         self.whole: list[Whole] = []
         """events with all their arguments; the first item is the slice, or -1"""
@@ -153,10 +129,16 @@ class Gathered:
             self.groups.setdefault(group, Table()).add(values)
         self.whole += [(int(row_of[w[0]]), *w[1:]) for w in block.whole]
 
-    def table(self, group: Group) -> Columns | None:
-        """The joined columns of a kind of event; None if there is none."""
+    @property
+    def bytes(self) -> int:
+        """Memory that is held, names and other texts apart."""
+        tables = (self.slices, self.ends, self.marks, *self.groups.values())
+        return sum(table.bytes for table in tables)
+
+    def table(self, group: Group) -> Table | None:
+        """What a kind of event holds, to be taken once; None if there is none."""
         table = self.groups.pop(group, None)
-        return table.join() if table is not None and table.rows else None
+        return table if table is not None and table.rows else None
 
     def _lengths(self, columns: Columns, rows: I64, begins: NDArray[np.bool_]) -> I64:
         us, ps, state = columns["length_us"][rows], columns["length_ps"][rows], columns["length_state"][rows]

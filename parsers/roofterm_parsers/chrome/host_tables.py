@@ -15,77 +15,64 @@ from roofterm_parsers.chrome.context import Context, GatheredIds, with_id
 from roofterm_parsers.chrome.events import NULL
 from roofterm_parsers.chrome.frames import nullable, table
 from roofterm_parsers.chrome.header import integer
-from roofterm_parsers.linking import Ids, pair_backward
-from roofterm_parsers.profile import COLLECTIVES, OPS, PYTHON, RUNTIME, SIGNATURES, Kind
+from roofterm_parsers.linking import pair_backward
+from roofterm_parsers.profile import COLLECTIVES, OPS, PYTHON, RUNTIME, SIGNATURES
 
 I64 = NDArray[np.int64]
 
 
 def fill(context: Context, ids: GatheredIds) -> None:
     """Fill ops, signatures, runtime, python, collectives and backward of the profile, and `ids` with those that are linked by."""
-    _fill_ops(context, ids)
-    found = context.rows(Group.RUNTIME)
-    if found is not None:
-        slices, columns = found
-        ids.launch = with_id(slices, columns["correlation"], NULL)
-        ids.launch_external = with_id(slices, columns["external"], NULL)
-        held = (columns["correlation"] != NULL) | (columns["external"] != NULL)
+    _fill_ops(context)
+    rows = context.rows(Group.RUNTIME)
+    if rows is not None:
+        slices, correlation, external = rows.slices, rows.take("correlation"), rows.take("external")
+        ids.launch = with_id(slices, correlation, NULL)
+        ids.launch_external = with_id(slices, external, NULL)
+        held = (correlation != NULL) | (external != NULL)
         context.profile.runtime = table(
-            RUNTIME,
-            {
-                "slice": slices[held],
-                "correlation": nullable(columns["correlation"][held]),
-                "external_id": nullable(columns["external"][held]),
-            },
+            RUNTIME, {"slice": slices[held], "correlation": nullable(correlation[held]), "external_id": nullable(external[held])}
         )
-    found = context.rows(Group.PYTHON)
-    if found is not None:
-        slices, columns = found
+    rows = context.rows(Group.PYTHON)
+    if rows is not None:
         context.profile.python = table(
             PYTHON,
             {
-                "slice": slices,
-                "python_id": nullable(columns["python"]),
-                "python_parent": nullable(columns["python_parent"]),
-                "module_id": nullable(columns["module"]),
+                "slice": rows.slices,
+                "python_id": nullable(rows.take("python")),
+                "python_parent": nullable(rows.take("python_parent")),
+                "module_id": nullable(rows.take("module")),
             },
         )
     _fill_collectives(context)
 
 
-def _fill_ops(context: Context, ids: GatheredIds) -> None:
-    found = context.rows(Group.OP)
-    if found is None:
+def _fill_ops(context: Context) -> None:
+    rows = context.rows(Group.OP)
+    if rows is None:
         return
-    slices, columns = found
-    sequence, signature = columns["sequence"], columns["signature"]
-    forward = columns["forward_thread"]
+    slices, sequence = rows.slices, rows.take("sequence")
+    forward = rows.take("forward_thread")
     backward = (forward != NULL) & (forward != 0)
-    held = (columns["external"] != NULL) | (sequence != NULL) | (signature != 0)
+    numbered = sequence != NULL
+    context.profile.backward = pair_backward(context.profile.slices, context.ids(slices[numbered], sequence[numbered]), backward[numbered])
+    external, signature = rows.take("external"), rows.take("signature")
+    held = (external != NULL) | numbered | (signature != 0)
     used = np.flatnonzero(np.bincount(signature, minlength=1))
     used = used[used != 0]
-    place = np.zeros(int(signature.max()) + 1, np.int64)
+    place = np.zeros(int(signature.max()) + 1, np.uint32)
     place[used] = np.arange(used.size)
+    texts = list(context.gathered.texts)
+    context.profile.signatures = pl.DataFrame([signature_parts(texts[code]) for code in used.tolist()], schema=SIGNATURES)
     context.profile.ops = table(
         OPS,
         {
             "slice": slices[held],
-            "external_id": nullable(columns["external"][held]),
+            "external_id": nullable(external[held]),
             "sequence": nullable(sequence[held]),
             "forward_thread": nullable(forward[held], ~backward[held]),
             "signature": nullable(place[signature[held]], signature[held] == 0),
         },
-    )
-    texts = list(context.gathered.texts)
-    parts = [signature_parts(texts[code]) for code in used.tolist()]
-    context.profile.signatures = pl.DataFrame(parts, schema=SIGNATURES)
-    kinds = context.profile.slices["kind"].to_numpy()[slices]
-    is_op = kinds != Kind.STEP
-    ids.op_external = with_id(slices[is_op], columns["external"][is_op], NULL)
-    numbered = sequence != NULL
-    group = context.group_of_lane[context.lane[slices]]
-    context.profile.backward = pair_backward(
-        context.profile.slices, Ids(slices[numbered], group[numbered], sequence[numbered]), backward[numbered]
     )
 
 
@@ -93,11 +80,11 @@ def _fill_collectives(context: Context) -> None:
     found = context.rows(Group.COLLECTIVE)
     if found is None:
         return
-    slices, columns = found
+    slices, said = found.slices, found.take("facts")
     texts = list(context.gathered.texts)
     rows: list[dict[str, Any]] = []
     row_of: dict[int, int] = {}
-    for code in np.unique(columns["facts"]).tolist():
+    for code in np.unique(said).tolist():
         facts = collective_parts(texts[code])
         if not isinstance(facts["collective"], str):
             continue
@@ -116,7 +103,7 @@ def _fill_collectives(context: Context) -> None:
                 "sequence": _integer(facts["collective_sequence"]),
             }
         )
-    place = np.array([row_of.get(code, -1) for code in columns["facts"].tolist()], np.int64)
+    place = np.array([row_of.get(code, -1) for code in said.tolist()], np.int64)
     held = place >= 0
     distinct = pl.DataFrame(rows, schema=COLLECTIVES)
     context.profile.collectives = distinct[place[held]].with_columns(pl.Series("slice", slices[held].astype(np.uint32)))

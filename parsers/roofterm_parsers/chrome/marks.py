@@ -31,8 +31,13 @@ def _columns(gathered: Gathered) -> tuple[Columns | None, Columns | None, Column
     """Marks, arrows and counters as columns, joined once and kept."""
     if gathered.joined is None:
         marks = gathered.marks.join() if gathered.marks.rows else None
-        gathered.joined = (marks, gathered.table(Group.FLOW), gathered.table(Group.COUNTER))
+        gathered.joined = (marks, _joined(gathered, Group.FLOW), _joined(gathered, Group.COUNTER))
     return gathered.joined
+
+
+def _joined(gathered: Gathered, group: Group) -> Columns | None:
+    table = gathered.table(group)
+    return None if table is None else table.join()
 
 
 def times(gathered: Gathered) -> tuple[I64, NDArray[np.int32]] | None:
@@ -70,7 +75,7 @@ def fill(context: Context, track: dict[str, U32]) -> None:
 
 def _fill_marks(context: Context, marks: Columns, track: U32) -> None:
     time = context.axis.place(marks["us"], marks["ps"])
-    memory = context.gathered.table(Group.MEMORY)
+    memory = _joined(context.gathered, Group.MEMORY)
     names = list(context.gathered.names)
     plain = np.ones(time.size, bool)
     if memory is not None:

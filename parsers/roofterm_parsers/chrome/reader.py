@@ -8,12 +8,22 @@ from contextlib import contextmanager
 
 from roofterm_parsers.chrome import header
 from roofterm_parsers.chrome.assembling import FileFacts, assemble
+from roofterm_parsers.chrome.cores import usable_cores
 from roofterm_parsers.chrome.decoding import Decoder
 from roofterm_parsers.chrome.gathering import Dictionaries, Gathered
-from roofterm_parsers.chrome.splitting import ByteSource, split
+from roofterm_parsers.chrome.pool import Pool
+from roofterm_parsers.chrome.splitting import BUFFER_BYTES, ByteSource, Splitter
+from roofterm_parsers.errors import Interrupted, TooLarge
 from roofterm_parsers.profile import Profile, Source
 
 __all__ = ["ByteSource", "read"]
+
+ALONE_BYTES = 24 << 20
+"""Text up to this size is decoded in this process: workers take a while to come up."""
+MOST_WORKERS = 6
+"""More would wait for this process, which inflates and puts together."""
+MEMORY_PER_BYTE = 3.5
+"""What a profile takes while it is put together, for each byte that was gathered."""
 
 
 def read(
@@ -27,25 +37,108 @@ def read(
 ) -> Profile:
     """The profile of one source, whose uncompressed bytes `stream` gives.
 
-    `report` is told the bytes read so far. `workers`: processes that decode (0: none; None: as many as help). An input that
-    is no trace, or has nothing on a time axis, raises ProfileError; `cancelled` returning true raises Interrupted.
+    `report` is told the bytes read so far. `workers`: processes that decode a large text (0: none; None: as many as there
+    are cores to use). Raises ProfileError if the text is no trace or has nothing on a time axis, TooLarge if it would take
+    more than `max_memory` bytes, Interrupted if `cancelled()`.
     """
-    with collector_off():
-        parts = split(stream, source.path, report, cancelled)
-        top, _ = header.top_level(parts.header, [])
-        pieces = iter(parts.blocks)
-        gathered = Gathered()
-        own = Dictionaries()
-        decoder: Decoder | None = None
-        xla = header.is_xla(top)
-        for piece in pieces:
-            if decoder is None:
-                xla = xla or _looks_like_xla(piece.text)
-                decoder = Decoder(xla=xla)
-            gathered.add(decoder.block(piece.text, piece.offset, last=piece.last), own)
-        top, damaged = header.top_level(parts.header, gathered.trailers)
-        file = FileFacts(top, parts.is_list, parts.left_out, damaged)
-        return assemble(gathered, file, source, xla=xla)
+    with _collector_off():
+        splitter = Splitter(stream, source.path, report, cancelled)
+        top, _ = header.top_level(splitter.header, [])
+        gathering = _Gathering(splitter, source, max_memory, cancelled, xla=header.is_xla(top))
+        gathering.alone(ALONE_BYTES)
+        count = min(usable_cores(), MOST_WORKERS) if workers is None else workers
+        if count and not gathering.done:
+            gathering.with_workers(count)
+        gathering.alone(None)
+        gathered = gathering.gathered
+        top, damaged = header.top_level(splitter.header, gathered.trailers)
+        file = FileFacts(top, splitter.is_list, splitter.headless, splitter.left_out, damaged)
+        return assemble(gathered, file, source, xla=gathering.xla, check=gathering.check)
+
+
+class _Gathering:
+    """The blocks of a file on their way into `gathered`."""
+
+    def __init__(self, splitter: Splitter, source: Source, max_memory: int | None, cancelled: Callable[[], bool], *, xla: bool) -> None:
+        self.gathered = Gathered()
+        self.xla = xla
+        self.done = False
+        self._splitter = splitter
+        self._source = source
+        self._max_memory = max_memory
+        self._cancelled = cancelled
+        self._decoder: Decoder | None = None
+        self._own = Dictionaries()
+        self._buffer = memoryview(bytearray(BUFFER_BYTES))
+
+    def alone(self, most_bytes: int | None) -> None:
+        """Decode in this process, up to a number of bytes or to the end."""
+        while not self.done and (most_bytes is None or most_bytes > 0):
+            size = self._block_here()
+            most_bytes = None if most_bytes is None else most_bytes - size
+
+    def with_workers(self, count: int) -> None:
+        """Decode in worker processes to the end; in this one until they have come up."""
+        with Pool(count, xla=self.xla, path=self._source.path, cancelled=self._cancelled) as pool:
+            dictionaries = [Dictionaries() for _ in range(count)]
+            while not self.done and not pool.is_ready():
+                self._block_here()
+            while not self.done:
+                self._take_in(pool, dictionaries, wait=False)
+                slot = pool.slot()
+                if slot is None:
+                    self._take_in(pool, dictionaries, wait=True)
+                    continue
+                piece = self._splitter.into(slot)
+                if piece is None:
+                    break
+                self.done = piece.last
+                if isinstance(piece.text, memoryview) and piece.text.obj is slot.obj:
+                    pool.submit(len(piece.text), piece.offset, last=piece.last)
+                else:  # an event too long for a slot
+                    while self._take_in(pool, dictionaries, wait=True):
+                        pass
+                    self._add_here(piece.text, piece.offset, last=piece.last)
+                slot.release()
+            while self._take_in(pool, dictionaries, wait=True):
+                pass
+
+    def check(self) -> None:
+        """Raise if loading is stopped, or takes too much memory."""
+        if self._cancelled():
+            raise Interrupted("loading was stopped")
+        needed = self.gathered.bytes * MEMORY_PER_BYTE
+        if self._max_memory is not None and needed > self._max_memory:
+            raise TooLarge(
+                f"{self._source.path}: its events take more than the {self._max_memory / 1e9:.1f} GB of memory that are allowed; "
+                "raise --max-memory, or record fewer steps",
+                self._source.path,
+            )
+
+    def _take_in(self, pool: Pool, dictionaries: list[Dictionaries], *, wait: bool) -> bool:
+        block = pool.finished(wait=wait)
+        if block is None:
+            return False
+        self.gathered.add(block, dictionaries[pool.worker])
+        pool.release()
+        self.check()
+        return True
+
+    def _block_here(self) -> int:
+        piece = self._splitter.into(self._buffer)
+        if piece is None:
+            self.done = True
+            return 0
+        self.done = piece.last
+        return self._add_here(piece.text, piece.offset, last=piece.last)
+
+    def _add_here(self, text: bytes | bytearray | memoryview, offset: int, *, last: bool) -> int:
+        if self._decoder is None:
+            self.xla = self.xla or _looks_like_xla(bytes(text))
+            self._decoder = Decoder(xla=self.xla)
+        self.gathered.add(self._decoder.block(text, offset, last=last), self._own)
+        self.check()
+        return len(text)
 
 
 def _looks_like_xla(text: bytes) -> bool:
@@ -54,7 +147,7 @@ def _looks_like_xla(text: bytes) -> bool:
 
 
 @contextmanager
-def collector_off() -> Iterator[None]:
+def _collector_off() -> Iterator[None]:
     """Without Python's cyclic collector, which would walk through the events again and again."""
     was_on = gc.isenabled()
     gc.disable()

@@ -7,8 +7,9 @@ itself and have a phase, else an earlier place is taken, so that a list of objec
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Protocol
 
 import msgspec
@@ -17,15 +18,22 @@ from roofterm_parsers.chrome.events import WholeEvent
 from roofterm_parsers.errors import Interrupted, ProfileError
 
 BLOCK_BYTES = 4 << 20
+BUFFER_BYTES = BLOCK_BYTES + (64 << 10)
+"""What a buffer for a block must hold."""
 LONGEST_HEADER_BYTES = 64 << 20
 LONGEST_EVENT_BYTES = 32 << 20
 """Text without the end of an event for longer than this is left out, and counted."""
+_READ_BYTES = 1 << 20
 _WINDOW = 64 << 10
 
 _EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[')
 _CUT = re.compile(rb'\}\s*,\s*(?=\{\s*"(?:ph|name|cat|pid|tid|ts|dur|id|args|bp|s)")')
 _ANY_CUT = re.compile(rb'\}\s*,\s*(?=\{\s*["}])')
+_EVENT_WITHIN = re.compile(rb'"ph"\s*:\s*"')
 _BOM = b"\xef\xbb\xbf"
+_BLANK = b" \t\r\n\x00"
+
+Bytes = bytes | bytearray | memoryview
 
 
 class ByteSource(Protocol):
@@ -38,119 +46,118 @@ class ByteSource(Protocol):
 class Piece:
     """A block of text with whole events, without the comma behind it."""
 
-    text: bytes
+    text: Bytes
+    """in the buffer that was given, or of its own if it did not fit there"""
     offset: int
     last: bool
 
 
-@dataclass(slots=True)
-class Split:
-    """The parts of a file. `blocks` must be used up before `left_out` is known."""
+class Splitter:
+    """Cuts the text of one input. `header` and `is_list` are known at once, `left_out` at the end."""
 
-    header: bytes
-    """text before the list of events; empty if the file is a list"""
-    is_list: bool
-    blocks: Iterator[Piece]
-    left_out: int = 0
-    """pieces of text too long to be an event"""
-    size: int = 0
-
-
-def split(
-    stream: ByteSource, path: str, report: Callable[[int], None], cancelled: Callable[[], bool], block_bytes: int = BLOCK_BYTES
-) -> Split:
-    """Cut the text of `stream`. Raises ProfileError if it is no trace, Interrupted if `cancelled()`."""
-    reader = _Reader(stream, report, cancelled)
-    text = reader.read(block_bytes)
-    text = text.removeprefix(_BOM)
-    skipped = reader.done - len(text)
-    stripped = text.lstrip(b" \t\r\n\x00")
-    while not stripped and text:
-        skipped += len(text)
-        text = reader.read(block_bytes)
-        stripped = text.lstrip(b" \t\r\n\x00")
-    if not stripped:
-        raise ProfileError(f"{path} is empty: there is no event in it", path)
-    start = skipped + len(text) - len(stripped)
-    if stripped[:1] == b"[":
-        result = Split(b"", True, iter(()))
-        result.blocks = _blocks(reader, stripped[1:], start + 1, result, block_bytes)
-        return result
-    if stripped[:1] != b"{":
-        raise ProfileError(f"{path} is not a trace: it does not begin as JSON does", path)
-    text = stripped
-    while True:
-        found = _EVENTS.search(text)
-        if found:
-            break
-        more = reader.read(block_bytes) if len(text) < LONGEST_HEADER_BYTES else b""
-        if not more:
-            raise ProfileError(f"{path} is not a trace: its JSON has no list of traceEvents", path)
-        text += more
-    result = Split(text[: found.end()], False, iter(()))
-    result.blocks = _blocks(reader, text[found.end() :], start + found.end(), result, block_bytes)
-    return result
-
-
-class _Reader:
-    """Reads, counts and reports."""
-
-    def __init__(self, stream: ByteSource, report: Callable[[int], None], cancelled: Callable[[], bool]) -> None:
+    def __init__(self, stream: ByteSource, path: str, report: Callable[[int], None], cancelled: Callable[[], bool]) -> None:
+        """Reads up to the first event. Raises ProfileError if there is none to come, Interrupted if `cancelled()`."""
         self._stream = stream
         self._report = report
         self._cancelled = cancelled
-        self.done = 0
+        self._done = 0
+        self._ended = False
+        self._exhausted = False
+        self.left_out = 0
+        """pieces of text too long to be an event"""
+        self.headless = False
+        """the text begins in the middle of the events"""
+        self.header, self.is_list, self._rest = self._open(path)
+        self._offset = self._done - len(self._rest)
 
-    def read(self, size: int) -> bytes:
-        """Up to `size` bytes; fewer only at the end."""
-        parts: list[bytes] = []
-        missing = size
-        while missing:
-            if self._cancelled():
-                raise Interrupted("loading was stopped")
-            part = self._stream.read(min(missing, 1 << 20))
-            if not part:
-                break
-            parts.append(bytes(part))
-            missing -= len(part)
-            self.done += len(part)
-            self._report(self.done)
-        return b"".join(parts)
-
-
-def _blocks(reader: _Reader, rest: bytes, offset: int, result: Split, block_bytes: int) -> Iterator[Piece]:
-    ended = False
-    while not ended:
-        more = reader.read(block_bytes)
-        ended = not more
-        text = rest + more if rest else more
-        if ended:
-            result.size = reader.done
-            yield Piece(text, offset, True)
-            return
-        cut = _cut(text)
+    def into(self, buffer: memoryview) -> Piece | None:
+        """The next block, in `buffer` (of BUFFER_BYTES) if it fits; None behind the last."""
+        if self._exhausted:
+            return None
+        size = len(self._rest)
+        if size > len(buffer):
+            return self._long(bytearray(self._rest))
+        buffer[:size] = self._rest
+        while size < BLOCK_BYTES and (more := self._read(min(_READ_BYTES, len(buffer) - size))):
+            buffer[size : size + len(more)] = more
+            size += len(more)
+        if self._ended:
+            return self._last(buffer[:size])
+        cut = _cut(buffer[:size])
         if cut is None:
+            return self._long(bytearray(buffer[:size]))
+        return self._up_to(buffer, size, cut)
+
+    def _long(self, text: bytearray) -> Piece | None:
+        """A block in which no event ends for long: read on until one does."""
+        while True:
+            cut = _cut(text) if len(text) > BLOCK_BYTES else None
+            if cut is not None:
+                return self._up_to(text, len(text), cut)
             if len(text) > LONGEST_EVENT_BYTES:
-                result.left_out += 1
-                offset += len(text) - _WINDOW
-                rest = text[-_WINDOW:]
-            else:
-                rest = text
-            continue
+                self.left_out += 1
+                self._offset += len(text) - _WINDOW
+                del text[:-_WINDOW]
+            for _ in range(BLOCK_BYTES // _READ_BYTES):
+                text += self._read(_READ_BYTES)
+            if self._ended:
+                return self._last(text)
+
+    def _up_to(self, text: Bytes, size: int, cut: tuple[int, int]) -> Piece:
         end, begin = cut
-        yield Piece(text[:end], offset, False)
-        offset += begin
-        rest = text[begin:]
+        self._rest = bytes(text[begin:size])
+        piece = Piece(memoryview(text)[:end], self._offset, False)
+        self._offset += begin
+        return piece
+
+    def _last(self, text: Bytes) -> Piece:
+        self._exhausted = True
+        return Piece(text, self._offset, True)
+
+    def _read(self, size: int) -> bytes:
+        """Some bytes; none at the end."""
+        if self._cancelled():
+            raise Interrupted("loading was stopped")
+        data = b"" if self._ended else self._stream.read(size)
+        self._ended = not data
+        self._done += len(data)
+        if data:
+            self._report(self._done)
+        return data
+
+    def _open(self, path: str) -> tuple[bytes, bool, bytes]:
+        """Header, whether the events are the outermost list, and what has been read of them."""
+        text = b""
+        while not text.removeprefix(_BOM).strip(_BLANK):
+            more = self._read(_READ_BYTES)
+            if not more:
+                raise ProfileError(f"{path} is empty: there is no event in it", path)
+            text = more if len(text) > _READ_BYTES else text + more
+        text = text.removeprefix(_BOM).lstrip(_BLANK)
+        if text[:1] == b"[":
+            return b"", True, text[1:]
+        if text[:1] != b"{":
+            if not _EVENT_WITHIN.search(text):
+                raise ProfileError(f"{path} is not a trace: it does not begin as JSON does", path)
+            self.headless = True
+            return b"", True, text
+        while not (found := _EVENTS.search(text)):
+            more = self._read(_READ_BYTES) if len(text) < LONGEST_HEADER_BYTES else b""
+            if not more:
+                raise ProfileError(f"{path} is not a trace: its JSON has no list of traceEvents", path)
+            text += more
+        return text[: found.end()], False, text[found.end() :]
 
 
-def _cut(text: bytes) -> tuple[int, int] | None:
+def _cut(text: Bytes) -> tuple[int, int] | None:
     """Where the last whole event ends and where the next begins."""
     window = _WINDOW
+    places: list[tuple[int, int]] = []
     while True:
         start = max(0, len(text) - window)
         for pattern in (_CUT, _ANY_CUT):
             places = [(m.start() + 1, m.end()) for m in pattern.finditer(text, start)]
-            for (_, before), (end, begin) in zip(places[-2::-1], places[:0:-1], strict=True):
+            for (_, before), (end, begin) in reversed(list(pairwise(places))):
                 if _is_event(text[before:end]):
                     return end, begin
         if start == 0:
@@ -158,7 +165,7 @@ def _cut(text: bytes) -> tuple[int, int] | None:
         window *= 8
 
 
-def _is_event(text: bytes) -> bool:
+def _is_event(text: Bytes) -> bool:
     try:
         return bool(_whole(text).ph)
     except (msgspec.DecodeError, RecursionError):

@@ -36,11 +36,12 @@ _MOST_U32 = (1 << 32) - 1
 _WORK_OR_ASYNC = np.isin(np.arange(256), [int(kind) for kind in (*WORK_KINDS, Kind.ASYNC)])
 
 
-def refine_kinds(gathered: Gathered, kinds: U8, row_of: I64, lane: U32, lines: XlaLanes) -> Columns | None:
+def refine_kinds(gathered: Gathered, kinds: U8, row_of: NDArray[np.int32], lane: U32, lines: XlaLanes) -> Columns:
     """Let arguments tell kinds that names do not; gives the columns of arguments, `row` being the gathered slice."""
-    columns = gathered.table(Group.XLA)
-    if columns is None:
+    table = gathered.table(Group.XLA)
+    if table is None:
         return {}
+    columns = table.join()
     rows = row_of[columns["row"]]
     held = rows >= 0
     on_host = np.zeros(rows.size, bool)
@@ -67,7 +68,7 @@ def fill(context: Context, lines: XlaLanes, columns: Columns) -> GatheredIds:
     device_of_lane = _devices(context, lines)
     if not columns:
         return ids
-    slices = context.id_of[columns.pop("row")]
+    slices = context.id_of[columns.pop("row")].astype(np.int64)
     order = np.argsort(slices, kind="stable")
     order = order[np.searchsorted(slices[order], 0) :]
     slices = slices[order]
@@ -89,7 +90,7 @@ def fill(context: Context, lines: XlaLanes, columns: Columns) -> GatheredIds:
     return ids
 
 
-def _set(kinds: U8, rows: I64, where: NDArray[np.bool_], kind: Kind) -> None:
+def _set(kinds: U8, rows: NDArray[np.int32], where: NDArray[np.bool_], kind: Kind) -> None:
     kinds[rows[where & (rows >= 0)]] = kind
 
 
