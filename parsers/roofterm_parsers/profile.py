@@ -334,6 +334,9 @@ MEMORY = pl.Schema(
 ALLOCATIONS = pl.Schema(
     {
         "memory": pl.UInt32,  # row of memory
+        "line_ps": pl.Int64,  # from the zero of the thread's own line
+        "offset": pl.UInt64,  # where the event lies in the file
+        "freed": pl.Boolean,
         "allocator": pl.String,
         "available_bytes": pl.Int64,
         "peak_bytes": pl.Int64,  # the allocator's own, up to here

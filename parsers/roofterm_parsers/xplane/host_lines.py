@@ -16,6 +16,14 @@ from roofterm_parsers.xplane.making import Codes, Making, Step, codes, event_nam
 from roofterm_parsers.xplane.space import Plane
 from roofterm_parsers.xplane.wire import I64, U32
 
+_DTYPE_NAMES = (
+    "float", "double", "int32", "uint8", "int16", "int8", "string", "complex64", "int64", "bool", "qint8", "quint8", "qint32",
+    "bfloat16", "qint16", "quint16", "uint16", "complex128", "half", "resource", "variant", "uint32", "uint64", "float8_e5m2",
+    "float8_e4m3fn",
+)  # fmt: skip
+_DTYPES = dict(enumerate(_DTYPE_NAMES, start=1))
+"""Element types by TensorFlow's numbers, in which allocators write them."""
+
 
 def add_host_line(making: Making, plane: Plane, line: Line, cpu_op: GpuOp) -> None:
     """Add a host thread. `cpu_op` finds the HLO instruction that XLA runs on the host."""
@@ -81,6 +89,8 @@ def _add_memory(making: Making, line: Line, stats: LineStats, texts: list[str], 
         return
     size = stats.integers("allocation_bytes", UNKNOWN)[rows]
     device = stats.integers("index_on_host", UNKNOWN)[rows]
+    if not stats.has("index_on_host"):
+        device = stats.integers("device_ordinal", UNKNOWN)[rows]
     allocator = _texts(stats, "allocator_name", rows)
     making.gather.add_rows(
         "memory",
@@ -98,6 +108,9 @@ def _add_memory(making: Making, line: Line, stats: LineStats, texts: list[str], 
         "allocations",
         {
             "memory": np.zeros(rows.size, np.uint32),
+            "line_ps": line.events.offset_ps[rows],
+            "offset": line.events.at[rows].astype(np.uint64),
+            "freed": sign[rows] < 0,
             "allocator": allocator,
             "available_bytes": filled(stats.integers("bytes_available", UNKNOWN)[rows], UNKNOWN),
             "peak_bytes": filled(stats.integers("peak_bytes_in_use", UNKNOWN)[rows], UNKNOWN),
@@ -105,7 +118,7 @@ def _add_memory(making: Making, line: Line, stats: LineStats, texts: list[str], 
             "fragmentation": filled_floats(stats.floats("fragmentation")[rows]),
             "framework_op": _texts(stats, "tf_op", rows),
             "region": _texts(stats, "region_type", rows),
-            "dtype": _texts(stats, "data_type", rows),
+            "dtype": pl.Series([_DTYPES.get(number) for number in stats.integers("data_type", 0)[rows].tolist()], dtype=pl.String),
             "shape": _texts(stats, "shape", rows),
         },
     )
