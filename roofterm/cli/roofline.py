@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 
 import msgspec
 
@@ -82,7 +83,8 @@ def _give(args: Arguments, study: Study, rows: list[RooflineRow], top: int, roof
         write(args, markdown_table(frame, columns))
     else:
         shares = (f"{pct(coverage.modelled_pct)} of busy time modelled", f"{pct(coverage.bytes_only_pct)} bytes only")
-        lines = [f"{scope}: {', '.join(shares)}, {pct(coverage.unknown_pct)} unknown", "", *_plot(args, rows[:MOST], roofs), ""]
+        said = textwrap.wrap(f"{scope}: {', '.join(shares)}, {pct(coverage.unknown_pct)} unknown", width())
+        lines = [*said, "", *_plot(args, rows[:MOST], roofs), ""]
         lines += plain_table(frame, columns, width())
         if top < len(rows):
             lines += ["", f"{count(top)} of {count(len(rows))} rows; --top 0 shows all"]

@@ -111,11 +111,8 @@ def _roofline(report: Report, width: int) -> list[str]:
     coverage = report.roofline.coverage
     if coverage.modelled_pct is None:
         return []
-    lines = [
-        "",
-        f"roofline ({report.scope}): {pct(coverage.modelled_pct)} of busy time modelled, "
-        f"{pct(coverage.bytes_only_pct)} bytes only, {pct(coverage.unknown_pct)} unknown",
-    ]
+    shares = f"{pct(coverage.modelled_pct)} of busy time modelled, {pct(coverage.bytes_only_pct)} bytes only"
+    lines = ["", *_wrapped("roofline", f"{report.scope}: {shares}, {pct(coverage.unknown_pct)} unknown", width)]
     if coverage.modelled_pct < LITTLE_PCT and "shapes" not in report.recorded and report.source.format == "kineto":
         return [*lines, *_wrapped("", "FLOPs and bytes need the ops' shapes: record with record_shapes=True", width)]
     for row in report.roofline.program:
