@@ -45,8 +45,8 @@ class Linkable:
     work_external: Ids
     launch_correlation: Ids
     launch_external: Ids
-    op_external: Callable[[], Ids]
-    """made only if some launch has no op around it"""
+    op_external: Callable[[I64], Ids]
+    """gives the ops that have one of the ids"""
     grouped_calls: I64
     """groups that have runtime calls at all"""
     work_group: I64
@@ -66,15 +66,16 @@ def link(slices: pl.DataFrame, given: Linkable) -> pl.DataFrame:
     op[launched] = innermost_op(slices, launch[launched])
     open_rows = launched[op[launched] == NONE]
     without_calls = np.flatnonzero((launch == NONE) & ~np.isin(given.work_group, given.grouped_calls))
-    op_of = Lookup(given.op_external(), start) if open_rows.size or without_calls.size else None
-    if op_of is not None and open_rows.size:
-        by_launch = _spread(op_of(given.launch_external), given.launch_external.slice, start.size)[launch[open_rows]]
+    if open_rows.size or without_calls.size:
+        called = _only(given.launch_external, launch[open_rows])
+        worked = _only(given.work_external, given.work[np.concatenate((open_rows, without_calls))])
+        op_of = Lookup(given.op_external(np.unique(np.concatenate((called.id, worked.id)))), start)
+        by_launch = _at(called.slice, op_of(called), launch[open_rows])
         op[open_rows] = _around(by_launch, launch[open_rows], start, end)
         open_rows = open_rows[op[open_rows] == NONE]
-        by_work = _spread(op_of(given.work_external), given.work_external.slice, start.size)[given.work[open_rows]]
-        op[open_rows] = _around(by_work, launch[open_rows], start, end)
-    if op_of is not None and without_calls.size:
-        op[without_calls] = _spread(op_of(given.work_external), given.work_external.slice, start.size)[given.work[without_calls]]
+        by_work = op_of(worked)
+        op[open_rows] = _around(_at(worked.slice, by_work, given.work[open_rows]), launch[open_rows], start, end)
+        op[without_calls] = _at(worked.slice, by_work, given.work[without_calls])
     return pl.DataFrame({"work": _ids(given.work), "launch": _ids(launch), "op": _ids(op)}, schema=LINKS)
 
 
@@ -144,10 +145,18 @@ class Lookup:
         return place, self._numbers[place] == ids
 
 
-def _spread(values: I64, at: I64, size: int) -> I64:
-    table = np.full(size, NONE, np.int64)
-    table[at] = values
-    return table
+def _only(ids: Ids, slices: I64) -> Ids:
+    """The ids of some slices."""
+    held = np.isin(ids.slice, slices)
+    return Ids(ids.slice[held], ids.group[held], ids.id[held])
+
+
+def _at(slices: I64, values: I64, wanted: I64) -> I64:
+    """The values of the wanted slices, which are in order in `slices`; NONE where one is not there."""
+    if slices.size == 0:
+        return np.full(wanted.size, NONE, np.int64)
+    place = np.minimum(np.searchsorted(slices, wanted), slices.size - 1)
+    return np.where(slices[place] == wanted, values[place], NONE)
 
 
 def _around(op: I64, inner: I64, start: I64, end: I64) -> I64:

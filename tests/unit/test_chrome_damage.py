@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import io
+import json
+
 import pytest
 
+from roofterm_parsers.chrome.details import event_at
 from roofterm_parsers.chrome.repair import mend, outer_fields
 from roofterm_parsers.errors import ProfileError
 from tests.unit.chrome_traces import US, codes, named, opened, spans
@@ -183,7 +187,6 @@ def test_a_damaged_header_still_tells_its_other_keys() -> None:
 
 def test_mending_changes_nothing_but_what_is_broken() -> None:
     text = '{"ph":"X","name":"a \\"b\\" \\u0041\\n","ts":1,"args":{"k":"v\\\\w"}}'
-    import json
 
     def accepts(candidate: bytes) -> bool:
         try:
@@ -203,8 +206,26 @@ def test_outer_fields_need_a_phase_and_a_time() -> None:
     assert outer_fields(b'{"name":"n","ts":5,"args":{broken') is None
 
 
-def test_offsets_point_at_or_before_the_event_in_the_file() -> None:
-    text = f'{{"traceEvents":[{A},{B},{C}]}}'
-    profile = opened(text)
-    for name, offset in named(profile).select("text", "offset").rows():
-        assert offset <= text.index(f'"name":"{name}"')
+@pytest.mark.parametrize("between", [",", ", ", ",\n", ",\n  ", " ,\r\n\t"])
+def test_an_offset_is_the_place_of_the_event_in_the_file(between: str) -> None:
+    nested = '{"ph":"X","name":"odd {lambda}","pid":1,"tid":2,"ts":150,"dur":5,"args":{"a":{"b":[1]}}}'
+    text = f'{{"schemaVersion":1,"traceEvents":[\n{A}{between}{nested}{between}{B}{between}{{}}],"traceName":"x"}}'
+    for name, offset in named(opened(text)).select("text", "offset").rows():
+        assert text[offset] == "{"
+        assert f'"name":"{name}"' in text[offset : offset + 40]
+
+
+def test_in_a_damaged_stretch_an_offset_is_that_of_the_stretch() -> None:
+    text = f'[{A},{{"ph":"X","name":"lost","ts":x1}},{B}]'
+    assert set(named(opened(text))["offset"]) == {1}
+
+
+def test_an_event_is_read_again_by_its_offset() -> None:
+    text = f'{{"traceEvents":[{A},{B},{C}]}}'.encode()
+    offsets = dict(named(opened(text)).select("text", "offset").rows())
+    found = event_at(io.BytesIO(text), offsets["alpha"], "alpha")
+    assert found is not None
+    assert found["args"] == {"External id": 1}
+    assert event_at(io.BytesIO(text), offsets["alpha"], "gamma") == json.loads(C)
+    assert event_at(io.BytesIO(text), 0, "nowhere") is None
+    assert event_at(io.BytesIO(text), 10**9, "alpha") is None

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from roofterm_parsers.chrome.axis import Axis
@@ -63,9 +64,14 @@ class Context:
         """Ids of slices as links are made by them."""
         return Ids(slices, self.group_of(slices), ids)
 
-    def op_ids(self) -> Ids:
-        """External ids of ops and annotations; a step's is that of no launch."""
-        ops = self.profile.ops.select("slice", "external_id").drop_nulls()
+    def op_ids(self, wanted: I64) -> Ids:
+        """Those of the wanted External ids that ops and annotations have; a step's is that of no launch."""
+        ops = (
+            self.profile.ops.lazy()
+            .select("slice", "external_id")
+            .filter(pl.col("external_id").is_in(pl.Series(wanted).implode()))
+            .collect()
+        )
         slices = ops["slice"].to_numpy()
         is_op = self.profile.slices["kind"].to_numpy()[slices] != Kind.STEP
         return self.ids(slices[is_op].astype(np.int64), ops["external_id"].to_numpy()[is_op])

@@ -22,6 +22,7 @@ from roofterm_parsers.chrome.categories import BEGIN, PHASES, SLICE, Group, grou
 from roofterm_parsers.chrome.codes import Block, Codes, Columns, Lane
 from roofterm_parsers.chrome.events import NO_TEXT, AnyEvent, Event, WholeEvent, XlaEvent
 from roofterm_parsers.chrome.loose import LooseReader
+from roofterm_parsers.chrome.positions import event_starts
 from roofterm_parsers.chrome.salvage import KEYS, Salvager, end_of_first, whole_events
 
 PIECE_BYTES = 128 << 10
@@ -122,7 +123,9 @@ class Decoder:
         base = out.count
         codes, names = self._lanes, self._names
         lanes = np.array([codes[e.ph, e.cat, e.pid, e.tid] for e in events], np.uint32)
-        out.add(lanes, np.array([names[e.name] for e in events], np.uint32), events, offset)
+        starts = event_starts(text, len(events))
+        offsets = np.full(len(events), offset, np.uint64) if starts is None else starts.astype(np.uint64) + np.uint64(offset - 1)
+        out.add(lanes, np.array([names[e.name] for e in events], np.uint32), offsets, events)
         if self._groups.size < len(codes):
             self._learn_lanes()
         groups = self._groups[lanes]
@@ -202,15 +205,15 @@ class _Pieces:
         self._names: list[NDArray[np.uint32]] = []
         self._times: list[bytes] = []
         self._lengths: list[bytes] = []
-        self._offsets: list[int] = []
+        self._offsets: list[NDArray[np.uint64]] = []
         self._groups: dict[int, list[tuple[I64, Columns]]] = {}
 
-    def add(self, lanes: NDArray[np.uint32], names: NDArray[np.uint32], events: Sequence[AnyEvent], offset: int) -> None:
+    def add(self, lanes: NDArray[np.uint32], names: NDArray[np.uint32], offsets: NDArray[np.uint64], events: Sequence[AnyEvent]) -> None:
         self._lanes.append(lanes)
         self._names.append(names)
         self._times.append(_joined([e.ts for e in events]))
         self._lengths.append(_joined([e.dur for e in events]))
-        self._offsets.append(offset)
+        self._offsets.append(offsets)
         self.count += lanes.size
 
     def add_group(self, group: int, rows: I64, columns: Columns) -> None:
@@ -229,7 +232,7 @@ class _Pieces:
             "length_us": length_us,
             "length_ps": length_ps.astype(np.int32),
             "length_state": length_state,
-            "offset": np.repeat(np.array(self._offsets, np.uint64), [lanes.size for lanes in self._lanes]),
+            "offset": np.concatenate(self._offsets or [np.zeros(0, np.uint64)]),
         }
         groups: dict[int, Columns] = {}
         for group, parts in self._groups.items():

@@ -11,6 +11,7 @@ from roofterm_parsers.chrome.assembling import FileFacts, assemble
 from roofterm_parsers.chrome.cores import usable_cores
 from roofterm_parsers.chrome.decoding import Decoder
 from roofterm_parsers.chrome.gathering import Dictionaries, Gathered
+from roofterm_parsers.chrome.memory import give_back
 from roofterm_parsers.chrome.pool import Pool
 from roofterm_parsers.chrome.splitting import BUFFER_BYTES, ByteSource, Splitter
 from roofterm_parsers.errors import Interrupted, TooLarge
@@ -53,7 +54,7 @@ def read(
         gathered = gathering.gathered
         top, damaged = header.top_level(splitter.header, gathered.trailers)
         file = FileFacts(top, splitter.is_list, splitter.headless, splitter.left_out, damaged)
-        return assemble(gathered, file, source, xla=gathering.xla, check=gathering.check)
+        return assemble(gathered, file, source, xla=gathering.xla, check=gathering.check_and_tidy)
 
 
 class _Gathering:
@@ -114,6 +115,11 @@ class _Gathering:
                 "raise --max-memory, or record fewer steps",
                 self._source.path,
             )
+
+    def check_and_tidy(self) -> None:
+        """As `check`; and give back what the last step left free."""
+        give_back()
+        self.check()
 
     def _take_in(self, pool: Pool, dictionaries: list[Dictionaries], *, wait: bool) -> bool:
         block = pool.finished(wait=wait)

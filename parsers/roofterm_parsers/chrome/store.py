@@ -72,6 +72,13 @@ def _stored(values: NDArray[Any]) -> _Part:
     size = values.size
     if size > 1 and values[0] == values[-1] and (values == values[0]).all():
         return _Part(values[:1].copy(), size, 0, False)
+    if values.dtype == np.uint64:
+        base = int(values[0])
+        return (
+            _Part((values - values[0]).astype(np.uint32), size, base, False)
+            if int(values[-1]) - base < _HIGH and int(values.min()) == base
+            else _Part(values.copy(), size, 0, False)
+        )
     if values.dtype != np.int64:
         return _Part(_smaller(values), size, 0, False)
     low, high = int(values.min()), int(values.max())
@@ -92,6 +99,4 @@ def _smaller(values: NDArray[Any]) -> NDArray[Any]:
     """A copy, of a type that is as narrow as codes allow."""
     if values.dtype == np.uint32 and int(values.max()) < 1 << 16:
         return values.astype(np.uint16)
-    if values.dtype == np.uint64:
-        return values.astype(np.uint32) if int(values.max()) < 1 << 32 else values.copy()
     return values.copy()
