@@ -43,6 +43,10 @@ def flops_rate(value: float | None) -> str:
     return si(value, "FLOP/s")
 
 
+def amount(value: float | None) -> str:
+    return UNKNOWN if value is None else figures(value)
+
+
 def byte_rate(value: float | None) -> str:
     return si(value, "B/s")
 
@@ -70,6 +74,8 @@ STREAMS = Column("stream_ids", "streams", numbers)
 GRID = Column("grid", "grid", words)
 BLOCK = Column("block", "block", words)
 OCCUPANCY = Column("occupancy_pct", "occupancy", pct)
+WAVES = Column("waves", "waves", amount)
+TAIL = Column("tail_pct", "tail", pct)
 TENSOR = Column("tensor_core", "tensor", yes_no)
 LAUNCHER = Column("launched_by", "launched by", words, right=False)
 SHAPES = Column("shapes", "shapes", words, right=False)
@@ -96,6 +102,8 @@ TABLE_COLUMNS: dict[str, tuple[Column, ...]] = {
         GRID,
         BLOCK,
         OCCUPANCY,
+        WAVES,
+        TAIL,
         STREAMS,
         FLOPS,
     ),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
 import msgspec
 import polars as pl
 
-from roofterm.analysis.scope import ALL, Scope
+from roofterm.analysis.scope import Scope
 from roofterm.analysis.study import Study
 from roofterm.results import DeviceInfo, Finding, Roofline, SourceInfo, StepRow, Summary, WarningInfo
 
@@ -65,11 +67,11 @@ def recorded(study: Study) -> list[str]:
 
 
 def source_info(study: Study) -> SourceInfo:
-    """The input as one: sums over its files; `path` as the user named it, or the first file's."""
+    """The input as one: sums over its files; `path` is that of the file, or the folder that holds all of them."""
     sources = study.profile.sources
     first = sources[0]
     return SourceInfo(
-        path=first.path,
+        path=first.path if len(sources) == 1 else _folder([source.path for source in sources]),
         format=first.format,
         container=first.container,
         producer=first.producer,
@@ -81,6 +83,9 @@ def source_info(study: Study) -> SourceInfo:
     )
 
 
-def whole(study: Study) -> Report:
-    """The report over the whole file, all rows."""
-    return triage(study, ALL, 0)
+def _folder(paths: list[str]) -> str:
+    """What several paths have in common, or the first where they have nothing."""
+    try:
+        return os.path.commonpath(paths) or paths[0]
+    except ValueError:
+        return paths[0]
