@@ -227,5 +227,7 @@ _SHARED = (
     "device_us", "host_us", "flops", "bytes", "dtype", "bound_by", "pct_of_roof",
 )  # fmt: skip
 TABLES["category"] = _SHARED
-TABLES["kernel"] = (*_SHARED, "stream_ids", "grid", "block", "occupancy_pct", "tensor_core", "launched_by", "short_name")
+TABLES["kernel"] = (
+    *_SHARED, "stream_ids", "grid", "block", "occupancy_pct", "waves", "tail_pct", "tensor_core", "launched_by", "short_name",
+)  # fmt: skip
 TABLES["op"] = (*_SHARED, "self_device_us", "shapes", "is_backward", "memory_bytes", "self_memory_bytes")

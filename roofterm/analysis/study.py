@@ -17,10 +17,12 @@ from roofterm.analysis import profiler_tree, steps, tables
 from roofterm.analysis.categories import HOST_CATEGORIES, TITLES, Category, classify, kernel_facts
 from roofterm.analysis.costs.profiler import profiler_flops
 from roofterm.analysis.filters import parse
+from roofterm.analysis.occupancy import occupancies
 from roofterm.analysis.roofline import Bounded, above_roof, bounded, flops_total, roof_warnings, roofline
 from roofterm.analysis.row_filter import row_predicate
 from roofterm.analysis.scope import ALL, STEADY, RoofChoice, Scope
 from roofterm.analysis.selection import Selection, select
+from roofterm.analysis.step_use import step_use
 from roofterm.analysis.summary import summarise
 from roofterm.analysis.utilisation import Utilisation, mfu
 from roofterm.analysis.work import WorkClass, device_work
@@ -90,6 +92,11 @@ class Study:
         collectives = self.facts.filter(pl.col("category") == int(Category.COMMUNICATION))
         classes = collectives.select("slice", work_class=pl.lit(int(WorkClass.COMMUNICATION), pl.UInt8))
         return device_work(self.profile, self.self_ps, classes)
+
+    @cached_property
+    def occupancy(self) -> pl.DataFrame:
+        """How well each kernel fills its device, schema `occupancy.OCCUPANCY`."""
+        return occupancies(self.profile)
 
     @cached_property
     def windows(self) -> pl.DataFrame:
@@ -162,6 +169,10 @@ class Study:
             mine = items.filter(pl.col("step") == number)
             used = self._utilisation(mine, row.dur_us / 1e6, mine["device"].n_unique())
             row.mfu_pct, row.hfu_pct = used.mfu_pct, used.hfu_pct
+        use = step_use(self.profile, self.work, self.windows, self.facts.select("slice", "tensor_core"), self.occupancy)
+        for row, shares in zip(rows, use.iter_rows(named=True), strict=True):
+            for name, share in shares.items():
+                setattr(row, name, share)
         return rows
 
     def _utilisation(self, items: pl.DataFrame, seconds: float, devices: int) -> Utilisation:
@@ -205,7 +216,7 @@ class Study:
             category=pl.col("category").replace_strict(titles, return_dtype=pl.String), dtype=pl.col("dtype").cast(pl.String)
         )
         if by == "kernel":
-            table = tables.kernel_table(self.profile, part.work, named, self.names["short"])
+            table = tables.kernel_table(self.profile, part.work, named, self.names["short"], self.occupancy)
             worked = by_kernel(self.profile, self.bounded(scope), self.facts)
         else:
             table = tables.category_table(self.profile, part.work, named)

@@ -30,15 +30,17 @@ _TYPES: dict[str, pl.DataType | type[pl.DataType]] = {
 }
 
 
-def kernel_table(profile: Profile, work: pl.DataFrame, facts: pl.DataFrame, short: pl.Series) -> pl.DataFrame:
+def kernel_table(profile: Profile, work: pl.DataFrame, facts: pl.DataFrame, short: pl.Series, filled: pl.DataFrame) -> pl.DataFrame:
     """Device work by name: kernels, copies and memsets.
 
     `work` is of schema `work.WORK`; `facts` has for each work slice `slice, category, dtype, tensor_core` (as text and
-    flags); `short` is, row for row with `profile.names`, each name as people say it. Total is the sum of lengths; self
-    leaves out nested ops (TPU).
+    flags); `short` is, row for row with `profile.names`, each name as people say it; `filled` is of schema
+    `occupancy.OCCUPANCY`. Total is the sum of lengths; self leaves out nested ops (TPU).
     """
     rows = _work_with_names(profile, work).join(facts, on="slice", how="left", maintain_order="left")
-    rows = rows.join(profile.kernels.drop("device", "correlation", "external_id"), on="slice", how="left", maintain_order="left")
+    launches = profile.kernels.drop("device", "correlation", "external_id", "occupancy_pct")
+    rows = rows.join(launches, on="slice", how="left", maintain_order="left")
+    rows = rows.join(filled.select("slice", "occupancy_pct", "waves", "tail_pct"), on="slice", how="left", maintain_order="left")
     rows = rows.with_columns(stream=profile.tracks["stream"].gather(rows["track"]), launched_by=_names_of(profile, rows["op"]))
     rows = rows.with_columns(short_name=short.gather(profile.slices["name"].gather(rows["slice"])))
     table = rows.group_by("name", maintain_order=True).agg(
@@ -50,6 +52,8 @@ def kernel_table(profile: Profile, work: pl.DataFrame, facts: pl.DataFrame, shor
         grid=_dims("grid"),
         block=_dims("block"),
         occupancy_pct=_weighted("occupancy_pct"),
+        waves=_weighted("waves"),
+        tail_pct=_weighted("tail_pct"),
         short_name=pl.col("short_name").first(),
     )
     table = table.join(_launchers(rows), on="name", how="left", maintain_order="left")

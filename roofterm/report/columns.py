@@ -126,6 +126,9 @@ STEP_COLUMNS = (
     Column("kernel_gap_us", "kernel gaps", duration_us),
     Column("busy_pct", "busy", pct),
     Column("launches", "launches", count),
+    Column("tensor_core_pct", "tensor", pct),
+    Column("sm_efficiency_pct", "SM eff.", pct),
+    Column("host_busy_pct", "host busy", pct),
     Column("steady", "steady", yes_no),
     Column("complete", "complete", yes_no),
 )

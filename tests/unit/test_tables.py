@@ -3,6 +3,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
+from roofterm.analysis.occupancy import occupancies
 from roofterm.analysis.profiler_tree import profiler_events, top_level_memory
 from roofterm.analysis.tables import category_table, host_op_table, kernel_table, profiler_op_table
 from roofterm.analysis.work import device_work
@@ -73,6 +74,7 @@ def test_kernel_table_counts_sums_and_spreads():
         work_of(profile),
         facts_of(profile, gemm=("gemm", "bf16", True), add=("elementwise", None, False)),
         profile.names["text"].str.to_uppercase(),
+        occupancies(profile),
     )
     assert tuple(table.columns) == TABLES["kernel"]
     gemm, add = table.iter_rows(named=True)
@@ -85,6 +87,9 @@ def test_kernel_table_counts_sums_and_spreads():
     assert (gemm["grid"], gemm["block"]) == ("8,4,1", "128,1,1")
     # (50 x 30 + 10 x 10) / 40: the kernel without an occupancy does not count.
     assert gemm["occupancy_pct"] == pytest.approx(40)
+    # 32 blocks of 128 threads: 16 fit on each of 132 units by their threads, so that 32 of 2,112 slots are taken.
+    assert (gemm["waves"], gemm["tail_pct"]) == (pytest.approx(32 / 2112), pytest.approx(100 * 2080 / 2112))
+    assert (add["waves"], add["tail_pct"], add["occupancy_pct"]) == (None, None, None)
     # 40 us under aten::mm against 20 us under aten::add.
     assert (gemm["launched_by"], add["launched_by"]) == ("aten::mm", "aten::add")
     assert (gemm["category"], gemm["dtype"], gemm["tensor_core"]) == ("gemm", "bf16", True)
