@@ -14,9 +14,9 @@ import numpy as np
 from msgspec import Raw
 from numpy.typing import NDArray
 
-from roofterm_parsers.chrome.categories import Group
 from roofterm_parsers.chrome.codes import Codes, Columns
 from roofterm_parsers.chrome.events import COLLECTIVE_FIELDS, HLO_FIELDS, NO_TEXT, NULL, SIGNATURE_FIELDS
+from roofterm_parsers.chrome.groups import Group
 
 I64 = NDArray[np.int64]
 

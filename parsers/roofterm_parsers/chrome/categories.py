@@ -1,37 +1,14 @@
-"""What the category of an event says, in all eras and of all vendors: kind of slice, class of track, arguments to keep."""
+"""What the category of a slice says, in all eras and of all vendors: its kind, and the class of its track."""
 
 from __future__ import annotations
 
 import re
-from enum import IntEnum
 
+from roofterm_parsers.chrome.groups import CALL_SUFFIXES, MTIA_WORK
 from roofterm_parsers.profile import Kind, TrackKind
 
-STEP_NAME = re.compile(r"ProfilerStep#(\d+)\Z")
+STEP_NAME = re.compile(r"ProfilerStep#([0-9]+)\Z")
 SYNCHRONISES = re.compile(r"synchroni[sz]e|urQueueFinish|urEventWait|piQueueFinish|piEventsWait|zeCommandQueueSync", re.IGNORECASE)
-
-
-class Group(IntEnum):
-    """Which arguments of an event are kept, and in which side table."""
-
-    NONE = 0
-    OP = 1
-    RUNTIME = 2
-    WORK = 3
-    WAIT = 4
-    PYTHON = 5
-    MEMORY = 6
-    FLOW = 7
-    WHOLE = 8
-    """counters and metadata: their arguments have keys of the writer's own"""
-    XLA = 9
-    COUNTER = 10
-    """values of counters: one event may hold several"""
-    LAUNCH = 11
-    """calls that hold the grid of the kernel they launch"""
-    COLLECTIVE = 12
-    """ops and kernels that hold what a collective moves"""
-
 
 _KINDS = {
     "cpu_op": Kind.OP,
@@ -56,45 +33,8 @@ _KINDS = {
     "cuda_profiler_range": Kind.COUNTED,
     "mtia_insight": Kind.DEVICE_ANNOTATION,
 }
-_CALLS = ("_runtime", "_driver")
-_MTIA_WORK = "mtia_ccp_events"
 _MTIA_KINDS = {"dma_request": Kind.COPY, "event_wait": Kind.DEVICE_WAIT, "event_record": Kind.DEVICE_WAIT}
 KINETO_CATEGORIES = frozenset(_KINDS) - {"trace", "driver", "overhead"}
-
-_GROUPS = {
-    Kind.OP: Group.OP,
-    Kind.ANNOTATION: Group.OP,
-    Kind.RUNTIME: Group.RUNTIME,
-    Kind.KERNEL: Group.WORK,
-    Kind.COPY: Group.WORK,
-    Kind.MEMSET: Group.WORK,
-    Kind.DEVICE_WAIT: Group.WAIT,
-    Kind.PYTHON: Group.PYTHON,
-}
-
-SLICE, BEGIN, END, INSTANT, COUNTER, METADATA, FLOW_START, FLOW_STEP, FLOW_END, NOTHING = range(10)
-PHASES = {
-    "X": SLICE,
-    "B": BEGIN,
-    "E": END,
-    "i": INSTANT,
-    "I": INSTANT,
-    "R": INSTANT,
-    "b": INSTANT,  # asynchronous ranges belong to no thread's nesting: their ends are marks
-    "n": INSTANT,
-    "e": INSTANT,
-    "S": INSTANT,
-    "T": INSTANT,
-    "p": INSTANT,
-    "F": INSTANT,
-    "C": COUNTER,
-    "M": METADATA,
-    "s": FLOW_START,
-    "t": FLOW_STEP,
-    "f": FLOW_END,
-}
-QUIET_PHASES = frozenset("PNODvVac()")
-"""Phases of the format that say nothing about time on a track: object snapshots, memory dumps, marks of the tracer."""
 
 TRACK_KINDS = {
     Kind.KERNEL: TrackKind.DEVICE,
@@ -116,9 +56,9 @@ def kind_of(category: str) -> Kind:
     kind = _KINDS.get(lower)
     if kind is not None:
         return kind
-    if lower.endswith(_CALLS):
+    if lower.endswith(CALL_SUFFIXES):
         return Kind.RUNTIME
-    return Kind.KERNEL if lower == _MTIA_WORK else Kind.OTHER
+    return Kind.KERNEL if lower == MTIA_WORK else Kind.OTHER
 
 
 def kind_by_name(kind: Kind, category: str, name: str) -> Kind:
@@ -127,20 +67,6 @@ def kind_by_name(kind: Kind, category: str, name: str) -> Kind:
         return Kind.SYNC
     if kind in (Kind.OP, Kind.ANNOTATION) and STEP_NAME.match(name):
         return Kind.STEP
-    if kind == Kind.KERNEL and category.lower() == _MTIA_WORK:
+    if kind == Kind.KERNEL and category.lower() == MTIA_WORK:
         return _MTIA_KINDS.get(name, Kind.KERNEL)
     return kind
-
-
-def group_of(phase: str, category: str) -> Group:
-    """Which arguments of such events are kept."""
-    what = PHASES.get(phase, NOTHING)
-    if what in (COUNTER, METADATA):
-        return Group.WHOLE
-    if what in (FLOW_START, FLOW_STEP, FLOW_END):
-        return Group.FLOW
-    if what == INSTANT:
-        return Group.MEMORY if phase in "iI" and category in ("", "cpu_instant_event") else Group.NONE
-    if what in (SLICE, BEGIN):
-        return _GROUPS.get(kind_of(category), Group.NONE)
-    return Group.NONE

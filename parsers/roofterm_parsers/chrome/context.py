@@ -11,10 +11,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from roofterm_parsers.chrome.axis import Axis
-from roofterm_parsers.chrome.categories import Group
 from roofterm_parsers.chrome.codes import Lane
 from roofterm_parsers.chrome.devices import Devices
 from roofterm_parsers.chrome.gathering import Gathered
+from roofterm_parsers.chrome.groups import Group
 from roofterm_parsers.chrome.naming import Names
 from roofterm_parsers.chrome.store import Table
 from roofterm_parsers.chrome.tracks import Tracks

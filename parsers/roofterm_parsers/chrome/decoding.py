@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from roofterm_parsers.chrome import times
 from roofterm_parsers.chrome.arguments import ArgumentColumns, counter_values
-from roofterm_parsers.chrome.categories import BEGIN, PHASES, SLICE, Group, group_of
 from roofterm_parsers.chrome.codes import Block, Codes, Columns, Lane
 from roofterm_parsers.chrome.events import NO_TEXT, AnyEvent, Event, WholeEvent, XlaEvent
+from roofterm_parsers.chrome.groups import BEGIN, PHASES, SLICE, Group, group_of
 from roofterm_parsers.chrome.loose import LooseReader
 from roofterm_parsers.chrome.positions import event_starts
 from roofterm_parsers.chrome.salvage import KEYS, Salvager, end_of_first, whole_events

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from roofterm_parsers.chrome.categories import Group
 from roofterm_parsers.chrome.context import NO_ROWS, Context, GatheredIds, Rows, with_id
 from roofterm_parsers.chrome.events import NULL
 from roofterm_parsers.chrome.frames import bounded, nullable, table
+from roofterm_parsers.chrome.groups import Group
 from roofterm_parsers.chrome.launches import MOST_SHARED_BYTES, MOST_U32, Launches, shapes
 from roofterm_parsers.chrome.naming import rank_prefix, trailing_number
 from roofterm_parsers.profile import COPIES, KERNELS, WAITS, Kind, TrackKind

@@ -9,17 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roofterm_parsers.chrome import times
-from roofterm_parsers.chrome.categories import (
-    BEGIN,
-    END,
-    INSTANT,
-    NOTHING,
-    PHASES,
-    QUIET_PHASES,
-    SLICE,
-    Group,
-)
 from roofterm_parsers.chrome.codes import Block, Codes, Columns, Lane, Whole
+from roofterm_parsers.chrome.groups import BEGIN, END, INSTANT, NOTHING, PHASES, QUIET_PHASES, SLICE, Group
 from roofterm_parsers.chrome.store import Table
 
 I64 = NDArray[np.int64]

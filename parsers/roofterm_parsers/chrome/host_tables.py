@@ -10,10 +10,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from roofterm_parsers.chrome.arguments import collective_parts, signature_parts
-from roofterm_parsers.chrome.categories import Group
 from roofterm_parsers.chrome.context import Context, GatheredIds, with_id
 from roofterm_parsers.chrome.events import NULL
 from roofterm_parsers.chrome.frames import nullable, table
+from roofterm_parsers.chrome.groups import Group
 from roofterm_parsers.chrome.header import integer
 from roofterm_parsers.linking import pair_backward
 from roofterm_parsers.profile import COLLECTIVES, OPS, PYTHON, RUNTIME, SIGNATURES

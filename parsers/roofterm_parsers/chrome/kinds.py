@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from roofterm_parsers.chrome.categories import BEGIN, PHASES, SLICE, kind_by_name, kind_of
+from roofterm_parsers.chrome.categories import kind_by_name, kind_of
 from roofterm_parsers.chrome.codes import Lane
+from roofterm_parsers.chrome.groups import BEGIN, PHASES, SLICE
 from roofterm_parsers.chrome.naming import Names
 from roofterm_parsers.profile import Kind
 from roofterm_parsers.xplane.kinds import Device, device_line_kind, device_of, host_event_kind, stream_event_kind

@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 
 from roofterm_parsers import linking
 from roofterm_parsers.chrome.arguments import SHAPE, shape_of, text_of
-from roofterm_parsers.chrome.categories import Group
 from roofterm_parsers.chrome.context import Context
 from roofterm_parsers.chrome.events import NULL
 from roofterm_parsers.chrome.frames import bounded, table
+from roofterm_parsers.chrome.groups import Group
 from roofterm_parsers.profile import LAUNCHES
 
 I64 = NDArray[np.int64]

@@ -9,12 +9,12 @@ import polars as pl
 from numpy.typing import NDArray
 
 from roofterm_parsers.chrome.axis import Axis
-from roofterm_parsers.chrome.categories import FLOW_START, Group
 from roofterm_parsers.chrome.codes import Columns
 from roofterm_parsers.chrome.context import Context
 from roofterm_parsers.chrome.events import NULL
 from roofterm_parsers.chrome.frames import nullable, table
 from roofterm_parsers.chrome.gathering import Gathered
+from roofterm_parsers.chrome.groups import FLOW_START, Group
 from roofterm_parsers.chrome.kinds import pair_names
 from roofterm_parsers.chrome.tracks import Tracks
 from roofterm_parsers.profile import COUNTERS, FLOWS, INSTANTS, MEMORY, NAMES

@@ -10,8 +10,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from roofterm_parsers.chrome.categories import FLOW_END, PHASES, TRACK_KINDS
+from roofterm_parsers.chrome.categories import TRACK_KINDS
 from roofterm_parsers.chrome.codes import Lane
+from roofterm_parsers.chrome.groups import FLOW_END, PHASES
 from roofterm_parsers.chrome.naming import Names, natural, rank_prefix, trailing_number
 from roofterm_parsers.profile import TRACKS, Kind, TrackKind
 

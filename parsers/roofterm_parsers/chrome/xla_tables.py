@@ -11,12 +11,12 @@ import polars as pl
 from numpy.typing import NDArray
 
 from roofterm_parsers.chrome.arguments import hlo_parts
-from roofterm_parsers.chrome.categories import Group
 from roofterm_parsers.chrome.codes import Columns
 from roofterm_parsers.chrome.context import Context, GatheredIds, XlaStep, with_id
 from roofterm_parsers.chrome.events import NULL
 from roofterm_parsers.chrome.frames import bounded, nullable, table
 from roofterm_parsers.chrome.gathering import Gathered
+from roofterm_parsers.chrome.groups import Group
 from roofterm_parsers.chrome.kinds import XlaLanes
 from roofterm_parsers.profile import COPIES, COUNTERS, HLO, HLO_OPS, HOST_CALL_KINDS, KERNELS, RUNTIME, WORK_KINDS, Kind, TrackKind
 from roofterm_parsers.xplane.details import copy_of, launch_of
