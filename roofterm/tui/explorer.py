@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, ClassVar, Literal, cast
 
@@ -10,8 +11,10 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container
 from textual.events import Resize
+from textual.reactive import Reactive
 from textual.screen import Screen
 from textual.timer import Timer
+from textual.widget import Widget
 from textual.worker import Worker
 
 from roofterm.analysis.filters import FilterError, parse
@@ -36,11 +39,17 @@ LIMITERS = ["compute", "memory", "latency", "network", "unknown"]
 DETAIL_PAUSE_SECONDS = 0.06
 """Rest of the cursor before the details beside it follow: keys that repeat do not send them again and again."""
 
+PATIENCE_SECONDS = 0.15
+"""How long the earlier screen may stay while the next one is asked for."""
+
 _EVERYWHERE = [a for a in keymap.ACTIONS if a.screens == keymap.EVERYWHERE and not keymap.is_motion(a)]
 
 
 class Explorer(Screen[None], inherit_bindings=False):
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings(_EVERYWHERE)]
+
+    focused: Reactive[Widget | None] = Reactive(None, repaint=False)
+    """As Textual has it, but a change of focus does not send the whole screen again."""
 
     def __init__(self, opened: Opened) -> None:
         super().__init__(id="explorer")
@@ -53,6 +62,8 @@ class Explorer(Screen[None], inherit_bindings=False):
             infeed=asked.infeed,
         )
         self.history = History()
+        self.arrived_with: Selection | None = None
+        """what the cursor of the page shown stood on when it was shown"""
         self._detail_timer: Timer | None = None
         self._before_filter = self.state
 
@@ -111,7 +122,10 @@ class Explorer(Screen[None], inherit_bindings=False):
         page = self._page_or_none()
         if page is None:
             return self.state
-        chosen = page.selection() or self.state.selection
+        chosen = page.selection()
+        looked_at = chosen == self.arrived_with and (self.state.selection is not None or self.state.screen in ("roofline", "timeline"))
+        if chosen is None or looked_at:
+            chosen = self.state.selection  # the cursor was not moved: what was selected before travels on
         return changed(self.state, places={**self.state.places, self.state.screen: page.place()}, selection=chosen)
 
     def _page_or_none(self) -> Page | None:
@@ -129,12 +143,24 @@ class Explorer(Screen[None], inherit_bindings=False):
         page = self._page_or_none()
         if page is None:
             page = self.opened.pages[self.state.screen](self.opened)
+            page.display = not body.query(Page)
             await body.mount(page)
+        if page.DRAWS_UNSEEN:
+            await self._answered(page)
         for other in body.query(Page):
             other.display = other is page
-        page.show(self.state)
-        if not self.query_one(FilterBar).has_class("-open"):
+        if not page.DRAWS_UNSEEN:
+            page.show(self.state)
+        if not self.query_one(FilterBar).has_class("-open") and not page.focus_target().has_focus:
             page.focus_target().focus(scroll_visible=False)
+
+    async def _answered(self, page: Page) -> None:
+        """Until the page has what it shows, but not for long: so a new screen is sent once, and not empty before."""
+        asking = page.show(self.state)
+        if asking is not None:
+            waiting = asyncio.ensure_future(asking.wait())
+            waiting.add_done_callback(lambda done: done.cancelled() or done.exception())  # a fault is the worker's to report
+            await asyncio.wait({waiting}, timeout=PATIENCE_SECONDS)
 
     # What is said below
 

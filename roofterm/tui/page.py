@@ -32,6 +32,8 @@ class Page(Container):
     """One screen. It asks the desk for what a state needs, and draws it when the answer has come and is still wanted."""
 
     SCREEN: ClassVar[str]
+    DRAWS_UNSEEN: ClassVar[bool] = True
+    """whether it can be filled before it has a size"""
 
     DEFAULT_CSS = "Page { height: 1fr; }"
 
@@ -89,13 +91,13 @@ class Page(Container):
 
         return cast(Explorer, self.screen if isinstance(self.screen, Explorer) else self.app.screen_stack[0])
 
-    def show(self, state: ViewState) -> None:
+    def show(self, state: ViewState) -> Worker[None] | None:
+        """Draw what a state asks for; the worker that is still asking, if there is one."""
         key = self.key(state)
         if key == self._shown:
-            self.settle(state)
-            self.explorer.tell()
-            return
-        _: Worker[None] = self.run_worker(partial(self._load, state, key), group=f"load-{self.SCREEN}", exclusive=True)
+            self._arrive(state)
+            return None
+        return self.run_worker(partial(self._load, state, key), group=f"load-{self.SCREEN}", exclusive=True)
 
     async def _load(self, state: ViewState, key: Hashable) -> None:
         try:
@@ -104,7 +106,11 @@ class Page(Container):
             self.explorer.notice(str(fault), "bad")
             return
         self._shown = key
+        self._arrive(state)
+
+    def _arrive(self, state: ViewState) -> None:
         self.settle(state)
+        self.explorer.arrived_with = self.selection()
         self.explorer.tell()
 
     def scope(self, state: ViewState, default: str) -> Scope:

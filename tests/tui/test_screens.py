@@ -103,6 +103,13 @@ async def test_selected_kernel_travels_to_roofline_and_timeline():
         assert any("Flash_fwd_kernel_traits" in line for line in screen_lines(pilot)[-18:])
 
 
+async def test_a_screen_only_looked_at_leaves_the_selection_alone():
+    async with explorer((120, 40), "3 j 2 3") as pilot:
+        assert "13 kernels" in screen_text(pilot)
+        await press(pilot, "2 n 3")
+        assert any(line.startswith("│>triton_poi") for line in screen_lines(pilot)), "the point after attention, by time"
+
+
 async def test_roofline_points_are_walked_by_time():
     """Times of the study's points: 2304 us for the first GEMM, 1328 us for attention, 624 us for the fused kernel."""
     async with explorer((120, 40), "2") as pilot:

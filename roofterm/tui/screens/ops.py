@@ -31,8 +31,10 @@ class OpsPage(Page):
 
     def compose(self) -> ComposeResult:
         with Horizontal():
-            yield VirtualTable("ops-table", "nothing passes the filter; esc shows all")
-            with Vertical(classes="side"):
+            with Vertical(id="ops-panel", classes="framed"):
+                yield VirtualTable("ops-table", "nothing passes the filter; esc shows all")
+            with Vertical(classes="side") as side:
+                side.border_title = "Details"
                 yield DetailPanel("ops-details", definitions=False)
 
     def on_mount(self) -> None:
@@ -47,6 +49,9 @@ class OpsPage(Page):
         sort = state.sorts.get(state.by, FIRST_SORT[state.by])
         rows, self._part = await self.explorer.app_.desk.ask(lambda: self._ask(state, sort))
         self._rows, self._by = rows, state.by
+        panel, title = self.query_one("#ops-panel"), NOUNS[state.by].capitalize()
+        if panel.border_title != title:
+            panel.border_title = title
         keep = place_of(rows, "name", state.selection.name if state.selection else None)
         self.table.show(rows.frame, known_first(TABLES[state.by], rows.frame), rows.order, sort, keep or 0)
 

@@ -36,6 +36,7 @@ class Answer(NamedTuple):
 
 class RooflinePage(Page):
     SCREEN = "roofline"
+    DRAWS_UNSEEN = False
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings(keymap.page_actions("roofline"))]
 
     def compose(self) -> ComposeResult:

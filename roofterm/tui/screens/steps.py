@@ -31,7 +31,9 @@ class StepsPage(Page):
 
     def compose(self) -> ComposeResult:
         with Horizontal():
-            yield VirtualTable("steps-table", "no step passes the filter; esc shows all", least_name=18)
+            with Vertical(classes="framed") as main:
+                main.border_title = "Steps"
+                yield VirtualTable("steps-table", "no step passes the filter; esc shows all", least_name=18)
             with Vertical(classes="side") as side:
                 side.border_title = "Step"
                 yield DetailPanel("steps-details", definitions=False)

@@ -40,6 +40,7 @@ class Answer(NamedTuple):
 
 class TimelinePage(Page):
     SCREEN = "timeline"
+    DRAWS_UNSEEN = False
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings(keymap.page_actions("timeline"))]
 
     def compose(self) -> ComposeResult:

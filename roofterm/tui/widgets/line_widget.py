@@ -47,6 +47,23 @@ class LineWidget(Widget):
         self.refresh(*(Region(0, y, self.size.width, 1) for y in lines if 0 <= y < self.size.height))
 
 
+def changed_cells(old: Strip, new: Strip) -> tuple[int, int] | None:
+    """First and one past the last cell in which two lines differ; None if they are alike."""
+    before, after = _cells(old), _cells(new)
+    first = next((at for at, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), min(len(before), len(after)))
+    last = max(len(before), len(after))
+    if first == last:
+        return None
+    if len(before) == len(after):
+        while last > first and before[last - 1] == after[last - 1]:
+            last -= 1
+    return first, last
+
+
+def _cells(strip: Strip) -> list[tuple[str, Style | None]]:
+    return [(char, segment.style) for segment in strip for char in segment.text for _ in range(cell_width(char))]
+
+
 def strip_of(pieces: Iterable[Piece], width: int, fill: Style, look: Look) -> Strip:
     """Pieces cut or padded to `width` cells; neighbours of one style become one segment, which saves bytes on the line."""
     segments: list[Segment] = []
