@@ -32,6 +32,7 @@ REFERENCES: dict[str, dict[str, str]] = {
     "links": {"work": "slices", "launch": "slices", "op": "slices"},
     "backward": {"backward": "slices", "forward": "slices"},
     "counters": {"source": "sources"},
+    "counted": {"slice": "slices"},
     "memory": {"track": "tracks"},
     "allocations": {"memory": "memory"},
     "flows": {"track": "tracks"},

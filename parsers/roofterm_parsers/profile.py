@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import polars as pl
 
-PARSER_VERSION = 2
+PARSER_VERSION = 3
 """Raise it when a parser reads the same bytes into different frames: cached profiles of other versions are read anew."""
 
 ROOT = 0xFFFFFFFF
@@ -317,6 +317,9 @@ BACKWARD = pl.Schema({"backward": pl.UInt32, "forward": pl.UInt32})
 
 COUNTERS = pl.Schema({"time_ps": pl.Int64, "source": pl.UInt16, "process": pl.String, "series": pl.String, "value": pl.Float64})
 
+COUNTED = pl.Schema({"slice": pl.UInt32, "counter": pl.String, "value": pl.Float64})
+"""Hardware counters of ranges (`cuda_profiler_range`), by the profiler's own names."""
+
 MEMORY = pl.Schema(
     {
         "time_ps": pl.Int64,
@@ -411,6 +414,7 @@ FRAMES: dict[str, pl.Schema] = {
     "links": LINKS,
     "backward": BACKWARD,
     "counters": COUNTERS,
+    "counted": COUNTED,
     "memory": MEMORY,
     "allocations": ALLOCATIONS,
     "flows": FLOWS,
@@ -459,6 +463,7 @@ class Profile:
     links: pl.DataFrame = _frame("links")
     backward: pl.DataFrame = _frame("backward")
     counters: pl.DataFrame = _frame("counters")
+    counted: pl.DataFrame = _frame("counted")
     memory: pl.DataFrame = _frame("memory")
     allocations: pl.DataFrame = _frame("allocations")
     flows: pl.DataFrame = _frame("flows")

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
+from roofterm_parsers.chrome.arguments import counter_values
 from roofterm_parsers.chrome.context import NO_ROWS, Context, GatheredIds, Rows, with_id
 from roofterm_parsers.chrome.events import NULL
 from roofterm_parsers.chrome.frames import bounded, nullable, table
 from roofterm_parsers.chrome.groups import Group
 from roofterm_parsers.chrome.launches import MOST_SHARED_BYTES, MOST_U32, Launches, shapes
 from roofterm_parsers.chrome.naming import rank_prefix, trailing_number
-from roofterm_parsers.profile import COPIES, KERNELS, WAITS, Kind, TrackKind
+from roofterm_parsers.profile import COPIES, COUNTED, KERNELS, WAITS, Kind, TrackKind
 
 I64 = NDArray[np.int64]
 
@@ -29,6 +31,7 @@ def fill(context: Context) -> GatheredIds:
     else:
         launches.fill(NO_ROWS, NO_ROWS)
     _fill_waits(context)
+    _fill_counted(context)
     _name_other_tracks(context)
     return ids
 
@@ -96,6 +99,14 @@ def _fill_waits(context: Context) -> None:
             "on_stream": nullable(on_stream, np.isin(on_stream, (NULL, *_NO_STREAM))),
         },
     )
+
+
+def _fill_counted(context: Context) -> None:
+    """Every number among a counted range's arguments is a hardware counter."""
+    ranges = [(int(context.id_of[row]), args) for row, _, _, _, _, args in context.gathered.whole if row >= 0]
+    rows = [(slice_id, *counter) for slice_id, args in sorted(ranges) if slice_id >= 0 for counter in counter_values("", args)]
+    if rows:
+        context.profile.counted = pl.DataFrame(rows, schema=COUNTED, orient="row")
 
 
 def _devices(context: Context, slices: I64, number: I64, *, worked: bool = True) -> I64:

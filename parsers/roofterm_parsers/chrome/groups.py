@@ -41,7 +41,7 @@ class Group(IntEnum):
     MEMORY = 6
     FLOW = 7
     WHOLE = 8
-    """counters and metadata: their arguments have keys of the writer's own"""
+    """counters, counted ranges and metadata: their arguments have keys of the writer's own"""
     XLA = 9
     COUNTER = 10
     """values of counters: one event may hold several"""
@@ -72,6 +72,7 @@ _GROUPS = {
     "xpu_sync": Group.WAIT,
     "cuda_event": Group.WAIT,
     "python_function": Group.PYTHON,
+    "cuda_profiler_range": Group.WHOLE,
 }
 _MEMORY_CATEGORIES = ("", "cpu_instant_event")
 
