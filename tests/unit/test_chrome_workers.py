@@ -50,9 +50,10 @@ def trace(steps: int) -> bytes:
     for i in range(steps):
         t = 100 * i
         shapes: dict[str, Any] = {"External id": i, "Input Dims": [[i % 7, 4]], "Input type": ["float"], "Sequence number": i}
+        other: dict[str, Any] = {"External id": 10_000 + i}
         events += [
             x("aten::linear", t, 40, **shapes),
-            x(f"aten::op{i % 11}", t + 1, 30, tid=i % 3, **{"External id": 10_000 + i}),
+            x(f"aten::op{i % 11}", t + 1, 30, tid=i % 3, **other),
             call("cudaLaunchKernel", t + 2, 5, i),
             kernel(f"kernel{i % 13}", t + 10, 20, i, grid=[i % 5, 1, 1], block=[32, 1, 1], **{"Collective name": f"c{i % 3}"}),
             {"ph": "s", "id": i, "cat": "ac2g", "name": "ac2g", "pid": 1, "tid": 1, "ts": t + 2},
@@ -180,7 +181,8 @@ def alive(pid: int) -> bool:
 
 
 def test_a_worker_imports_nothing_big() -> None:
-    program = "import sys; import roofterm_parsers.chrome.worker, roofterm_parsers.chrome.decoding, roofterm_parsers.chrome.transport; print(*sys.modules)"
+    modules = ", ".join(f"roofterm_parsers.chrome.{name}" for name in ("worker", "decoding", "transport"))
+    program = f"import sys, {modules}; print(*sys.modules)"
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, env=env, check=True, text=True).stdout.split()
     assert not {"polars", "torch", "textual", "multiprocessing"} & set(loaded)

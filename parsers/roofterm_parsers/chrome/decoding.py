@@ -124,7 +124,7 @@ class Decoder:
         codes, names = self._lanes, self._names
         lanes = np.array([codes[e.ph, e.cat, e.pid, e.tid] for e in events], np.uint32)
         starts = event_starts(text, len(events))
-        offsets = np.full(len(events), offset, np.uint64) if starts is None else starts.astype(np.uint64) + np.uint64(offset - 1)
+        offsets = np.full(len(events), offset, np.uint64) if starts is None else (starts + (offset - 1)).astype(np.uint64)
         out.add(lanes, np.array([names[e.name] for e in events], np.uint32), offsets, events)
         if self._groups.size < len(codes):
             self._learn_lanes()
