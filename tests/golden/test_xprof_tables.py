@@ -8,6 +8,7 @@ import pytest
 
 from roofterm.analysis.xprof.framework_op_stats import xprof_framework_op_stats
 from roofterm.analysis.xprof.hlo_stats import xprof_hlo_stats
+from roofterm.analysis.xprof.input_pipeline import xprof_input_pipeline
 from roofterm.analysis.xprof.kernel_stats import xprof_kernel_stats
 from roofterm.analysis.xprof.memory_profile import xprof_memory_profile
 from roofterm.analysis.xprof.op_profile import Grouping, xprof_op_profile
@@ -102,6 +103,20 @@ def memory_use(stats: dict[str, Any]) -> dict[str, Any]:
         "fragmentation": pytest.approx(stats["fragmentation"], rel=1e-5),
         "peak_bytes": int(stats["peakBytesInUse"]),
     }
+
+
+@both_versions
+@every_trace
+def test_input_pipeline(trace: str, version: str) -> None:
+    tables = tables_of(f"{FOLDER[version]}/{trace}", "input_pipeline_analyzer")
+    [table] = [one for one in tables if one.get("cols") and one["cols"][0]["id"] == "stepnum"]
+    want, got = rows_of(table), xprof_input_pipeline(profile_of(trace), version)
+    assert differing(want, got["steps"], {column for row in want for column in row} - {"tooltip"}) == []
+    words = {"high": "HIGHLY", "moderate": "MODERATELY", "potential": "POTENTIALLY", "none": "NOT", None: "No step time"}
+    conclusion = table["p"]["input_conclusion"]
+    assert words[got["verdict"]] in conclusion
+    if got["verdict"] == "potential":
+        assert f"{got['other_pct']:.1f}%" in conclusion
 
 
 def unequal(want: Rows, got: Rows, by: tuple[str, ...]) -> list[str]:

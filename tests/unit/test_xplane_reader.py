@@ -237,6 +237,14 @@ def test_allocator_events_are_memory_in_order_of_time() -> None:
     assert profile.allocations.select("memory", "allocator", "fragmentation").rows() == [(0, "GPU_0_bfc", 0.25), (1, "GPU_0_bfc", None)]
 
 
+def test_what_an_event_starts_elsewhere_is_an_arrow() -> None:
+    cpu = Plane("/host:CPU")
+    cpu.line("t1", [cpu.event("enqueue", 10, 5, _pt=7, _p=1 << 63)], id=1)
+    cpu.line("t2", [cpu.event("run", 30, 5, _ct=7, _c=1 << 63)], id=2)
+    flows = opened(space(cpu)).flows
+    assert flows.select("id", "phase", "time_ps", "track").rows() == [(f"7:{1 << 63}", 0, 0, 0), (f"7:{1 << 63}", 2, 20, 1)]
+
+
 def test_device_counters_are_series() -> None:
     tpu = tpu_plane()
     tpu.line("_counters_", [tpu.event("MXU", 10, 5, **{"%__util": 72.5}), tpu.event("MXU", 20, 5, **{"%__util": 0.0})])

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from roofterm_parsers.profile import Kind
 from roofterm_parsers.xplane.columns import NONE, LineStats
 from roofterm_parsers.xplane.details import copy_of, launch_of
+from roofterm_parsers.xplane.flow_rows import add_flows
 from roofterm_parsers.xplane.gather import filled, filled_floats
 from roofterm_parsers.xplane.hlo_rows import metadata_row
 from roofterm_parsers.xplane.kinds import device_line_kind, stream_event_kind, stream_of, track_kind
@@ -41,14 +42,16 @@ def add_device_line(making: Making, plane: Plane, line: Line, device: int, modul
     ids = making.add_track(plane, line, track_kind(kind), names, kinds, device, stream_of(line.name))
     if kind is None:
         _add_stream_rows(making, stats, kinds, ids, device, stream_of(line.name), gpu_op)
+        add_event_rows(making, stats, ids)
     elif op_line:
         _add_op_rows(making, line, stats, ids, rows, code)
     elif kind is Kind.STEP:
         _add_clock(making, line, stats, ids)
-        _add_event_rows(making, stats, ids)
+        add_event_rows(making, stats, ids)
         _add_steps(making, line, stats, ids, [texts[i] for i in code.of_event.tolist()], device)
     elif kind is Kind.COUNTED:
         _add_counters(making, plane, line, stats, texts, code)
+    add_flows(making, line, stats)
     return bool(kinds.size) and kind in (None, Kind.KERNEL)
 
 
@@ -80,7 +83,7 @@ def _add_op_rows(making: Making, line: Line, stats: LineStats, ids: U32, rows: l
     else:
         making.gather.add_rows("hlo", {"slice": ids, "op": op})
     _add_clock(making, line, stats, ids)
-    _add_event_rows(making, stats, ids)
+    add_event_rows(making, stats, ids)
 
 
 def _add_clock(making: Making, line: Line, stats: LineStats, ids: U32) -> None:
@@ -95,7 +98,7 @@ def _add_clock(making: Making, line: Line, stats: LineStats, ids: U32) -> None:
     making.gather.add_rows("device_clock", {"slice": ids, "start_ps": start + base if base else start, "dur_ps": dur})
 
 
-def _add_event_rows(making: Making, stats: LineStats, ids: U32) -> None:
+def add_event_rows(making: Making, stats: LineStats, ids: U32) -> None:
     """What single events say of their costs and step."""
     floats = {column: stats.floats(stat) for column, stat in _EVENT_COSTS.items() if stats.has(stat)}
     integers = {column: stats.integers(stat, UNKNOWN) for column, stat in _EVENT_NUMBERS.items() if stats.has(stat)}

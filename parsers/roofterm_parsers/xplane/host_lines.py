@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from roofterm_parsers.profile import HOST_CALL_KINDS, Kind, TrackKind
 from roofterm_parsers.xplane.columns import LineStats
-from roofterm_parsers.xplane.device_lines import NO_ROW, UNKNOWN, GpuOp, add_gpu_ops
+from roofterm_parsers.xplane.device_lines import NO_ROW, UNKNOWN, GpuOp, add_event_rows, add_gpu_ops
+from roofterm_parsers.xplane.flow_rows import add_flows
 from roofterm_parsers.xplane.gather import filled, filled_floats
 from roofterm_parsers.xplane.kinds import host_event_kind
 from roofterm_parsers.xplane.lines import Line
@@ -35,6 +36,7 @@ def add_host_line(making: Making, plane: Plane, line: Line, cpu_op: GpuOp) -> No
     kinds = _kinds(texts, code, stats)
     ids = making.add_track(plane, line, TrackKind.HOST, names, kinds, None, None)
     _add_steps(making, line, stats, ids, texts, code)
+    add_event_rows(making, stats, ids)
     correlated = stats.rows("correlation_id")
     if correlated.size:
         correlation = stats.integers("correlation_id", UNKNOWN)[correlated]
@@ -44,6 +46,7 @@ def add_host_line(making: Making, plane: Plane, line: Line, cpu_op: GpuOp) -> No
     else:
         _add_full_names(making, plane, ids, code, cpu_op)
     _add_memory(making, line, stats, texts, code)
+    add_flows(making, line, stats)
 
 
 def _kinds(texts: list[str], code: Codes, stats: LineStats) -> NDArray[np.uint8]:

@@ -70,6 +70,10 @@ DEVICE_STATS = frozenset(
         "counter_value",
         "cuda_graph_id",
         "cuda_graph_node_id",
+        "_p",
+        "_pt",
+        "_c",
+        "_ct",
     }
 )
 HOST_STATS = frozenset(
@@ -95,6 +99,11 @@ HOST_STATS = frozenset(
         "region_type",
         "data_type",
         "shape",
+        "device_ordinal",
+        "_p",
+        "_pt",
+        "_c",
+        "_ct",
     }
 )
 

@@ -112,6 +112,7 @@ def _profile(
         hlo_events=gather.table("hlo_events", "slice"),
         device_clock=_shifted(gather.table("device_clock", "slice"), "start_ps", zero_ps),
         counters=_shifted(gather.table("counters", "time_ps"), "time_ps", zero_ps),
+        flows=_shifted(gather.table("flows", "time_ps"), "time_ps", zero_ps),
         devices=pl.DataFrame(devices, schema=DEVICES),
         steps=_steps(making.steps, zero_ps),
     )

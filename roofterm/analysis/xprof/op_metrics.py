@@ -51,6 +51,7 @@ class StepMetrics:
 
     number: int
     metrics: OpMetrics
+    cores: int = 1
 
 
 def op_metrics(profile: Profile, hardware: str, version: tuple[int, ...]) -> OpMetrics:
@@ -76,7 +77,7 @@ def step_metrics(profile: Profile, version: tuple[int, ...]) -> list[StepMetrics
     for number, dur_ps in common.iter_rows():
         inside = events.filter(pl.col("step") == number)
         spans = dict.fromkeys(inside["device"].unique().to_list(), int(dur_ps))
-        found.append(StepMetrics(number, _aggregate(inside, costs, spans, version < EVENT_COSTS_UNTIL)))
+        found.append(StepMetrics(number, _aggregate(inside, costs, spans, version < EVENT_COSTS_UNTIL), len(spans)))
     return found
 
 

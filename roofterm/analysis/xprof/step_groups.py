@@ -1,0 +1,86 @@
+"""Which events belong to which step by XProf's grouping (group_events.cc): what an annotation holds and starts elsewhere.
+
+A group is everything within a step's annotation on its thread, and what that starts on other threads (arrows of XLA's
+contexts) and on devices (launches). A file whose profiler has grouped its events already says the groups itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from roofterm_parsers.profile import Kind, Profile, TrackKind
+
+I64 = NDArray[np.int64]
+NO_GROUP = -1
+
+
+def groups(profile: Profile) -> I64:
+    """The group of each slice, or NO_GROUP. Groups of annotations are numbered by their start."""
+    found = np.full(profile.slices.height, NO_GROUP, np.int64)
+    stated = profile.hlo_events.drop_nulls("step")
+    if stated.height:
+        found[stated["slice"].to_numpy()] = stated["step"].to_numpy()
+        return found
+    threads = _Threads(profile)
+    for number, root in enumerate(roots(profile).tolist()):
+        threads.spread(found, root, number)
+    return found
+
+
+def roots(profile: Profile) -> I64:
+    """Steps' annotations on host threads that lie in no other, by start."""
+    host = profile.tracks.with_row_index("track").filter(pl.col("kind") == int(TrackKind.HOST)).select("track")
+    steps = profile.slices.with_row_index("slice").filter(pl.col("kind") == int(Kind.STEP)).join(host, on="track", how="semi")
+    steps = steps.with_columns(end_ps=pl.col("start_ps") + pl.col("dur_ps")).sort("track", "start_ps", "slice")
+    around = pl.col("end_ps").cum_max().shift(1).over("track")
+    return steps.filter((pl.col("end_ps") > around).fill_null(True)).sort("start_ps")["slice"].to_numpy().astype(np.int64)
+
+
+class _Threads:
+    """Slices by thread, and what each starts elsewhere."""
+
+    def __init__(self, profile: Profile) -> None:
+        slices = profile.slices
+        self.start = slices["start_ps"].to_numpy()
+        self.end = self.start + slices["dur_ps"].to_numpy()
+        track = slices["track"].to_numpy()
+        self.after = np.searchsorted(track, track, side="right")
+        """row after the last one of the same track"""
+        self.starts = _arrows(profile)
+        for work, launch in profile.links.drop_nulls("launch").select("work", "launch").iter_rows():
+            self.starts.setdefault(launch, []).append(work)
+
+    def spread(self, group: I64, root: int, number: int) -> None:
+        """Give the group to the root and all that follows from it; what has a group keeps it."""
+        waiting = [root]
+        while waiting:
+            row = waiting.pop()
+            if group[row] != NO_GROUP:
+                continue
+            last = int(np.searchsorted(self.start[row : self.after[row]], self.end[row], side="right")) + row
+            inside = np.arange(row, last)
+            inside = inside[(self.end[inside] <= self.end[row]) & (group[inside] == NO_GROUP)]
+            group[inside] = number
+            waiting += [other for one in self._starting(inside) for other in self.starts[one]]
+
+    def _starting(self, rows: I64) -> Iterable[int]:
+        return (row for row in rows.tolist() if row in self.starts)
+
+
+def _arrows(profile: Profile) -> dict[int, list[int]]:
+    """For each slice that starts others, those; an arrow leaves the last slice that begins at its time and ends at the first."""
+    flows = profile.flows.filter(pl.col("cat") == "context")
+    if flows.is_empty():
+        return {}
+    slices = profile.slices.select("track", time_ps="start_ps").with_row_index("slice")
+    starts = slices.unique(["track", "time_ps"], keep="last").join(flows.filter(pl.col("phase") == 0), on=["track", "time_ps"])
+    ends = slices.unique(["track", "time_ps"], keep="first").join(flows.filter(pl.col("phase") == 2), on=["track", "time_ps"])
+    pairs = starts.select("id", "slice").join(ends.select("id", other="slice"), on="id").select("slice", "other")
+    found: dict[int, list[int]] = {}
+    for slice_, other in pairs.iter_rows():
+        found.setdefault(slice_, []).append(other)
+    return found
