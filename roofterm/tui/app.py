@@ -15,6 +15,7 @@ from typing import ClassVar
 from rich.style import Style
 from textual.app import App, SystemCommand
 from textual.binding import BindingType
+from textual.command import CommandPalette
 from textual.filter import Monochrome, NoColor
 from textual.geometry import Size
 from textual.screen import Screen
@@ -24,6 +25,7 @@ from roofterm.text.safe import safe_text
 from roofterm.tui import keymap, themes
 from roofterm.tui.capabilities import Capabilities, probe
 from roofterm.tui.desk import Desk
+from roofterm.tui.hold import drawing_on_the_terminal, ended_by_signals
 from roofterm.tui.opened import Opened, open_study, title_of
 from roofterm.tui.options import Options
 from roofterm.tui.screens.loading import LoadingScreen
@@ -47,7 +49,8 @@ def run(paths: Sequence[str], options: Options) -> int:
     except keymap.KeymapError as fault:
         print(f"roofterm: {safe_text(str(fault))}", file=sys.stderr)
         return REFUSED
-    app.run(mouse=capabilities.mouse)
+    with drawing_on_the_terminal(), ended_by_signals(app.end):
+        app.run(mouse=capabilities.mouse)
     if app.problem:
         print(f"roofterm: {app.problem}", file=sys.stderr)
     if app.fault is not None and options.debug:
@@ -134,6 +137,11 @@ class RooftermApp(App[None]):
         self.problem = safe_text(sentence)
         self.exit(return_code=REFUSED)
 
+    def end(self) -> None:
+        """Leave from a signal's handler, which runs between two steps of the loop's own thread."""
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self.exit, None, INTERRUPTED)
+
     # What screens ask of the program
 
     def fit_screen(self, screen: Screen[None], size: Size) -> None:
@@ -169,7 +177,8 @@ class RooftermApp(App[None]):
             self._colour_categories()
             self.theme = self.theme_name
             for screen in self.screen_stack:
-                screen.query(LineWidget).refresh()
+                for widget in screen.query(LineWidget):
+                    widget.restyle()
                 for page in screen.query(Page):
                     page.restyle()
         return self.theme_name
@@ -182,6 +191,13 @@ class RooftermApp(App[None]):
             for action in keymap.for_screen(screen.state.screen):
                 keys = " ".join(keymap.keys_of(action, self.options.keys))
                 yield SystemCommand(f"{action.text}  ({keys})", action.id, screen.runner(action.action))
+
+    def action_command_palette(self) -> None:
+        """Textual's palette, with words of our own in its empty line."""
+        if not CommandPalette.is_open(self):
+            palette = CommandPalette(placeholder="find an action", id="--command-palette")
+            palette.set_class(self.look.ascii, "-ascii")
+            self.push_screen(palette)
 
     def _colour_categories(self) -> None:
         from roofterm.tui.category_colours import category_key, category_styles

@@ -137,6 +137,15 @@ def test_a_bad_file_leaves_a_usable_terminal_and_one_line(tmux, tmp_path):
     assert "Traceback" not in text
 
 
+def test_standard_error_may_be_a_file(tmux, tmp_path):
+    log = tmp_path / "log"
+    tmux.start(80, 24, ["sh", "-c", f"{subprocess.list2cmdline(PROGRAM)} 2>{log}"])
+    eventually(tmux.screen, r"health")
+    tmux.keys("q")
+    eventually(tmux.screen, r"left with 0")
+    assert log.read_text() == ""
+
+
 class Pty:
     """The program on a pseudo-terminal, and pyte as the terminal."""
 
@@ -144,7 +153,9 @@ class Pty:
         self.shown = pyte.Screen(width, height)
         self._stream = pyte.ByteStream(self.shown)
         self.sent = b""
-        self.child = pexpect.spawn(PROGRAM[0], PROGRAM[1:], dimensions=(height, width), env=environment(**extra), cwd=str(ROOT), timeout=SECONDS)
+        self.child = pexpect.spawn(
+            PROGRAM[0], PROGRAM[1:], dimensions=(height, width), env=environment(**extra), cwd=str(ROOT), timeout=SECONDS
+        )
 
     def screen(self) -> str:
         try:
