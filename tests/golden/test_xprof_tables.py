@@ -12,6 +12,7 @@ from roofterm.analysis.xprof.input_pipeline import xprof_input_pipeline
 from roofterm.analysis.xprof.kernel_stats import xprof_kernel_stats
 from roofterm.analysis.xprof.memory_profile import xprof_memory_profile
 from roofterm.analysis.xprof.op_profile import Grouping, xprof_op_profile
+from roofterm.analysis.xprof.overview import xprof_overview
 from tests.golden.xprof_oracle import FOLDER, TRACES, differing, profile_of, rows_of, tables_of
 
 Rows = list[dict[str, Any]]
@@ -117,6 +118,14 @@ def test_input_pipeline(trace: str, version: str) -> None:
     assert words[got["verdict"]] in conclusion
     if got["verdict"] == "potential":
         assert f"{got['other_pct']:.1f}%" in conclusion
+
+
+@both_versions
+@every_trace
+def test_overview(trace: str, version: str) -> None:
+    known = tables_of(f"{FOLDER[version]}/{trace}", "overview_page")[0]["p"]
+    got = xprof_overview(profile_of(trace), version)
+    assert {name: f"{value:.1f}%" for name, value in got.items()} == {name: known[name] for name in got}
 
 
 def unequal(want: Rows, got: Rows, by: tuple[str, ...]) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from roofterm.analysis.xprof.input_pipeline import xprof_input_pipeline
+from roofterm.analysis.xprof.overview import duty_cycle_pct
 from roofterm.analysis.xprof.step_breakdown import Activity, flattened
 from roofterm_parsers.profile import Profile, Source
 from roofterm_parsers.xplane.reader import read
@@ -90,3 +91,15 @@ def test_the_highest_of_several_activities_counts() -> None:
         ("DEVICE_COMPUTE_16", 6, 8),
         ("HOST_COMPUTE", 8, 10),
     ]
+
+
+def test_a_cores_duty_cycle_is_its_time_without_what_it_waits_for() -> None:
+    core = tpu_plane()
+    feed = core.op("%infeed = f32[]", display="infeed", hlo_category="infeed", program_id=1, symbol_id=1)
+    fusion = core.op("%fusion = f32[]", display="fusion", hlo_category="loop fusion", program_id=1, symbol_id=2)
+    core.line("XLA Modules", [core.event("jit_f(1)", 0, 50 * MS)], id=2)
+    core.line(
+        "XLA Ops", [core.event(feed, 10 * MS, 10 * MS), core.event(fusion, 20 * MS, 20 * MS), core.event(fusion, 90 * MS, 10 * MS)], id=3
+    )
+    # 30 ms of work between the program's start and the last op's end.
+    assert duty_cycle_pct(opened(core)) == 30

@@ -22,7 +22,7 @@ IDLE = "IDLE"
 
 
 @dataclass(slots=True)
-class _Op:
+class FrameworkTotals:
     name: str
     type: str
     occurrences: int = 0
@@ -42,7 +42,7 @@ def xprof_framework_op_stats(profile: Profile, version: str, *, idle: bool = Tru
     metrics = op_metrics(profile, device.hardware, numbers)
     host = host_ops(profile)
     matrix = _matrix_shares(profile, version) if device.hardware == "GPU" else None
-    device_ops = _device_ops(metrics) if device.hardware != "CPU" else []
+    device_ops = framework_ops(metrics) if device.hardware != "CPU" else []
     rows = _rows("Device", device_ops, metrics.idle_ps, metrics.op_ps, device, idle, device.hardware != "CPU")
     rows += _rows("Host", _host_ops(host), host.idle_ps, host.op_ps, device, idle, host.threads > 0, first=len(rows))
     if matrix is not None:
@@ -52,10 +52,10 @@ def xprof_framework_op_stats(profile: Profile, version: str, *, idle: bool = Tru
 
 
 def _rows(
-    side: str, ops: list[_Op], idle_ps: int, op_ps: int, device: Peaks, idle: bool, shown: bool, first: int = 0
+    side: str, ops: list[FrameworkTotals], idle_ps: int, op_ps: int, device: Peaks, idle: bool, shown: bool, first: int = 0
 ) -> list[dict[str, Any]]:
     if shown:
-        ops = [*ops, _Op(IDLE, IDLE, 0, idle_ps, idle_ps)]
+        ops = [*ops, FrameworkTotals(IDLE, IDLE, 0, idle_ps, idle_ps)]
     total_ps = op_ps + idle_ps if idle else op_ps
     rows: list[dict[str, Any]] = []
     cumulative = 0.0
@@ -67,7 +67,7 @@ def _rows(
     return rows
 
 
-def _row(side: str, op: _Op, device: Peaks, rank: int, share: float, cumulative: float) -> dict[str, Any]:
+def _row(side: str, op: FrameworkTotals, device: Peaks, rank: int, share: float, cumulative: float) -> dict[str, Any]:
     costs = dict.fromkeys(("hbm_bytes", "cmem_read_bytes", "cmem_write_bytes", "vmem_read_bytes", "vmem_write_bytes"), 0.0)
     facts = {
         "name": op.name,
@@ -100,15 +100,15 @@ def _row(side: str, op: _Op, device: Peaks, rank: int, share: float, cumulative:
     }
 
 
-def _device_ops(metrics: OpMetrics) -> list[_Op]:
+def framework_ops(metrics: OpMetrics) -> list[FrameworkTotals]:
     """Instructions grouped by the framework op that they come from; one without is an op of its own name."""
-    found: dict[str, _Op] = {}
+    found: dict[str, FrameworkTotals] = {}
     for op in metrics.ops.sort("self_ps", descending=True).iter_rows(named=True):
         provenance = framework_op(op["framework_op"])
         name, kind = op["name"], UNKNOWN
         if provenance:
             name, kind, _ = framework_op_of(provenance)
-        one = found.setdefault(name, _Op(name, kind or "Unknown"))
+        one = found.setdefault(name, FrameworkTotals(name, kind or "Unknown"))
         one.occurrences = max(one.occurrences, op["occurrences"])
         one.time_ps += op["time_ps"]
         one.self_ps += op["self_ps"]
@@ -117,8 +117,8 @@ def _device_ops(metrics: OpMetrics) -> list[_Op]:
     return list(found.values())
 
 
-def _host_ops(host: HostOps) -> list[_Op]:
-    return [_Op(*row) for row in host.ops.select("name", "type", "occurrences", "time_ps", "self_ps").iter_rows()]
+def _host_ops(host: HostOps) -> list[FrameworkTotals]:
+    return [FrameworkTotals(*row) for row in host.ops.select("name", "type", "occurrences", "time_ps", "self_ps").iter_rows()]
 
 
 def _matrix_shares(profile: Profile, version: str) -> dict[str, float]:

@@ -48,26 +48,26 @@ class StepTime:
 
 def step_times(profile: Profile, hardware: str, version: tuple[int, ...]) -> list[StepTime]:
     """Steps of GPUs by their devices' events, or of a program that ran on CPUs by its threads' events."""
-    group = pl.Series("group", groups(profile))
-    slices = profile.slices.with_row_index("slice").with_columns(group, end_ps=pl.col("start_ps") + pl.col("dur_ps"))
-    slices = slices.filter(pl.col("group") != NO_GROUP)
-    slices = slices.with_columns(text=profile.names["text"].gather(slices["name"]))
+    slices = _grouped(profile)
     found = _device_steps(profile, slices) if hardware == "GPU" else _host_steps(profile, slices)
     return found[1:-1] if len(found) > KEPT_WHOLE and version >= DROPPED_FROM else found
 
 
+def _grouped(profile: Profile) -> pl.DataFrame:
+    """Slices that belong to a step, with its number as `group`, and `slice`, `end_ps`, `text`."""
+    group = pl.Series("group", groups(profile))
+    slices = profile.slices.with_row_index("slice").with_columns(group, end_ps=pl.col("start_ps") + pl.col("dur_ps"))
+    slices = slices.filter(pl.col("group") != NO_GROUP)
+    return slices.with_columns(text=profile.names["text"].gather(slices["name"]))
+
+
 def _device_steps(profile: Profile, slices: pl.DataFrame) -> list[StepTime]:
     """A step is as long as its longest marker on a device: of its `Steps` line, else from its first event there to its last."""
-    work = _on(profile, slices, TrackKind.DEVICE).filter(pl.col("kind").is_in([int(kind) for kind in WORK_KINDS]))
     markers = _on(profile, slices, TrackKind.DEVICE_OTHER).filter(pl.col("kind") == int(Kind.STEP))
     if markers.is_empty():
-        markers = work.group_by("group", "device", maintain_order=True).agg(pl.col("start_ps").min(), pl.col("end_ps").max())
-    correlated = pl.concat([frame.drop_nulls("correlation").select("slice") for frame in (profile.kernels, profile.copies)])
-    work = work.join(correlated, on="slice", how="semi")
-    activity = {text: _device_activity(text) for text in work["text"].unique().to_list()}
-    events: dict[int, list[Span]] = defaultdict(list)
-    for number, text, start, end in work.select("group", "text", "start_ps", "end_ps").iter_rows():
-        events[number].append((activity[text], start, end))
+        by_device = _work(profile, slices).group_by("group", "device", maintain_order=True)
+        markers = by_device.agg(pl.col("start_ps").min(), pl.col("end_ps").max())
+    events = _device_events(profile, slices)
     found = []
     for (number,), own in markers.sort("group", "start_ps").group_by(["group"], maintain_order=True):
         marker = own.sort(pl.col("end_ps") - pl.col("start_ps"), descending=True, maintain_order=True).row(0, named=True)
@@ -75,6 +75,21 @@ def _device_steps(profile: Profile, slices: pl.DataFrame) -> list[StepTime]:
         if any(kind in step.by_activity for kind in COMPUTE):
             found.append(step)
     return found
+
+
+def _device_events(profile: Profile, slices: pl.DataFrame) -> dict[int, list[Span]]:
+    """By step; what no launch is known of does not count."""
+    correlated = pl.concat([frame.drop_nulls("correlation").select("slice") for frame in (profile.kernels, profile.copies)])
+    work = _work(profile, slices).join(correlated, on="slice", how="semi")
+    activity = {text: _device_activity(text) for text in work["text"].unique().to_list()}
+    events: dict[int, list[Span]] = defaultdict(list)
+    for number, text, start, end in work.select("group", "text", "start_ps", "end_ps").iter_rows():
+        events[number].append((activity[text], start, end))
+    return events
+
+
+def _work(profile: Profile, slices: pl.DataFrame) -> pl.DataFrame:
+    return _on(profile, slices, TrackKind.DEVICE).filter(pl.col("kind").is_in([int(kind) for kind in WORK_KINDS]))
 
 
 def _host_steps(profile: Profile, slices: pl.DataFrame) -> list[StepTime]:

@@ -1,0 +1,63 @@
+"""XProf's overview figures: duty cycle, idle time, where ops ran (op_stats_to_overview_page.cc)."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from roofterm.analysis.intervals import union
+from roofterm.analysis.xprof.framework_op_stats import framework_ops
+from roofterm.analysis.xprof.host_ops import host_ops
+from roofterm.analysis.xprof.op_metrics import op_metrics
+from roofterm.analysis.xprof.peaks import peaks, version_numbers
+from roofterm.analysis.xprof.record import divide
+from roofterm_parsers.profile import Kind, Profile, TrackKind
+
+OFF_DUTY = (
+    "infeed", "outfeed", "host send", "host send-done", "host recv", "host recv-done", "async-done", "megacore fusion",
+)  # fmt: skip
+"""Categories of ops during which a TensorCore waits rather than works."""
+
+
+def xprof_overview(profile: Profile, version: str) -> dict[str, float]:
+    """Percentages by XProf's names, as far as they apply to the hardware.
+
+    device_tf_op_percent, host_tf_op_percent: of the framework ops that ran. Of TPUs also device_duty_cycle_percent (from the
+    first program to the last op), device_idle_time_percent (by the device's own clock), host_idle_time_percent.
+    """
+    numbers = version_numbers(version)
+    hardware = peaks(profile, numbers).hardware
+    metrics = op_metrics(profile, hardware, numbers)
+    host = host_ops(profile)
+    on_device = sum(op.occurrences for op in framework_ops(metrics)) if hardware != "CPU" else 0
+    on_host = int(host.ops["occurrences"].sum())
+    shares = {
+        "device_tf_op_percent": 100 * divide(on_device, on_device + on_host),
+        "host_tf_op_percent": 100 * divide(on_host, on_device + on_host),
+    }
+    if hardware == "TPU":
+        shares["device_duty_cycle_percent"] = duty_cycle_pct(profile)
+        shares["device_idle_time_percent"] = 100 * divide(metrics.idle_ps, metrics.total_ps)
+        shares["host_idle_time_percent"] = 100 * divide(host.idle_ps, host.idle_ps + host.op_ps)
+    return shares
+
+
+def duty_cycle_pct(profile: Profile) -> float:
+    """Share of the TensorCores' time, from the first program's start to the last op's end, in which ops worked."""
+    device = pl.col("device").is_in(profile.devices.with_row_index("row").filter(pl.col("kind") == "tpu")["row"].to_list())
+    tracks = profile.tracks.with_row_index("track").filter(
+        device & pl.col("kind").is_in([int(TrackKind.DEVICE), int(TrackKind.DEVICE_OTHER)])
+    )
+    slices = profile.slices.with_row_index("slice").filter(pl.col("kind").is_in([int(Kind.KERNEL), int(Kind.MODULE)]))
+    ops = profile.hlo_ops.with_row_index("op").select("op", "category")
+    known = profile.hlo.join(ops, on="op", how="left").select("slice", "category")
+    slices = slices.join(tracks.select("track", "device"), on="track").join(known, on="slice", how="left")
+    at_work = (pl.col("kind") == int(Kind.KERNEL)) & ~pl.col("category").is_in(OFF_DUTY).fill_null(False)
+    slices = slices.select("device", "start_ps", end_ps=pl.col("start_ps") + pl.col("dur_ps"), at_work=at_work)
+    busy = whole = 0
+    for _, own in slices.group_by(["device"]):
+        start, end = own["start_ps"].to_numpy(), own["end_ps"].to_numpy()
+        working = own["at_work"].to_numpy()
+        whole += int(end.max() - start.min())
+        busy += union(start[working].astype(np.int64), end[working].astype(np.int64)).length
+    return 100 * divide(busy, whole)
