@@ -7,6 +7,8 @@ and self time, with the parent, so that self time is never negative.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -33,7 +35,7 @@ def nest(track: U32, start_ps: I64, dur_ps: I64) -> tuple[U32, U16]:
     if n == 0:
         return parent, depth
     bounds = [0, *(np.flatnonzero(track[1:] != track[:-1]) + 1).tolist(), n]
-    for a, b in zip(bounds[:-1], bounds[1:], strict=True):
+    for a, b in pairwise(bounds):
         start = start_ps[a:b]
         end = start + dur_ps[a:b]
         if b - a == 1 or np.all(end[:-1] <= start[1:]):
@@ -70,15 +72,10 @@ def _nest_track(start: I64, end: I64) -> tuple[I64, I64]:
     level = _open_before(start, end)
     above = _parents(level, end > start)
     wrong = _sticking_out(start, end, above)
-    if wrong.size == 0:
-        return above, level
-    cut = end.copy()
-    for a, b in _stretches(level, above, wrong):
-        _walk(start, cut, above, level, a, b)
-    if not _is_nested(start, end, cut, above, level):
-        above = np.full(start.size, _NONE, np.int64)
-        level = np.zeros(start.size, np.int64)
-        _walk(start, end.copy(), above, level, 0, start.size)
+    if wrong.size:
+        cut = end.copy()
+        for a, b in _stretches(start, end, level, above, wrong):
+            _walk(start, cut, above, level, a, b)
     return above, level
 
 
@@ -113,57 +110,47 @@ def _sticking_out(start: I64, end: I64, parent: I64) -> I64:
     return inside[(end[inside] > end[around]) | (start[inside] >= end[around])]
 
 
-def _stretches(level: I64, parent: I64, wrong: I64) -> list[tuple[int, int]]:
-    """Rows around each fault: from the slice that is stuck out of to the next that lies no deeper."""
+def _stretches(start: I64, end: I64, level: I64, parent: I64, wrong: I64) -> list[tuple[int, int]]:
+    """Rows around each fault: from the slice that is stuck out of to where all of them have ended, as written.
+
+    Behind that nothing of the stretch is counted as open, so that the depths counted there are right, and so are the
+    parents, which lie no deeper than the stretch begins.
+    """
     found: list[tuple[int, int]] = []
-    shallow: dict[int, I64] = {}
     for row in wrong.tolist():
         if found and row < found[-1][1]:
             continue
         first = int(parent[row])
-        depth = int(level[first])
-        if depth not in shallow:
-            shallow[depth] = np.flatnonzero(level <= depth)
-        place = int(np.searchsorted(shallow[depth], row))
-        after = int(shallow[depth][place]) if place < shallow[depth].size else level.size
         while found and found[-1][1] > first:
             first = min(first, found.pop()[0])
+        after = row + 1
+        last = int(end[first:after].max())
+        while after < start.size and start[after] < last:
+            reached = int(np.searchsorted(start, last))
+            last = max(last, int(end[after:reached].max()))
+            after = reached
         found.append((first, after))
     return found
 
 
 def _walk(start: I64, end: I64, parent: I64, level: I64, a: int, b: int) -> None:
     """Nest rows a to b with a stack, below the parent that row a has; cuts the ends of those that stick out."""
-    top = int(parent[a])
-    base = int(level[a])
     starts, ends = start[a:b].tolist(), end[a:b].tolist()
-    limit = int(end[top]) if top != _NONE else None
+    parents, levels = [_NONE] * (b - a), [0] * (b - a)
+    top, base = int(parent[a]), int(level[a])
     stack: list[int] = []
-    parents, levels = [top] * (b - a), [base] * (b - a)
     for i, begin in enumerate(starts):
         while stack and ends[stack[-1]] <= begin:
             stack.pop()
-        if stack:
-            around = stack[-1]
-            parents[i] = around + a
-            levels[i] = base + len(stack)
-            if ends[i] > ends[around]:
-                ends[i] = ends[around]
-        elif limit is not None and ends[i] > limit:
+        while not stack and top != _NONE and end[top] <= begin:
+            base = int(level[top])
+            top = int(parent[top])
+        parents[i] = stack[-1] + a if stack else top
+        levels[i] = base + len(stack)
+        limit = ends[stack[-1]] if stack else int(end[top]) if top != _NONE else ends[i]
+        if ends[i] > limit:
             ends[i] = limit
         stack.append(i)
     parent[a:b] = parents
     level[a:b] = levels
     end[a:b] = ends
-
-
-def _is_nested(start: I64, end: I64, cut: I64, parent: I64, level: I64) -> bool:
-    """Whether the ends are cut as the rule says, and depths and parents are those of slices with such ends."""
-    inside = np.flatnonzero(parent != _NONE)
-    around = parent[inside]
-    expected = end.copy()
-    expected[inside] = np.minimum(end[inside], cut[around])
-    if not np.array_equal(expected, cut) or np.any(start[inside] >= cut[around]):
-        return False
-    open_before = _open_before(start, cut)
-    return np.array_equal(open_before, level) and np.array_equal(_parents(open_before, cut > start), parent)

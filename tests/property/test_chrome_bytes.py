@@ -29,8 +29,7 @@ def survives(data: bytes) -> Profile | None:
     """Read the bytes; check what a profile promises if there is one."""
     try:
         profile = read(io.BytesIO(data), Source(path="fuzz", format="", container="plain"), lambda _: None)
-    except ProfileError as error:
-        assert str(error)
+    except ProfileError:
         return None
     profile.check()
     slices = profile.slices
@@ -102,14 +101,19 @@ event_dicts = st.fixed_dictionaries(
     },
     optional={
         "cat": st.one_of(
-            st.sampled_from("cpu_op kernel gpu_memcpy cuda_runtime cuda_sync python_function ac2g mtia_ccp_events Trace".split()), values
+            st.sampled_from(
+                ["cpu_op", "kernel", "gpu_memcpy", "cuda_runtime", "cuda_sync", "python_function", "ac2g", "mtia_ccp_events", "Trace"]
+            ),
+            values,
         ),
         "id": values,
         "args": st.one_of(values, st.dictionaries(argument_keys, values, max_size=6)),
     },
 )
 tops = st.dictionaries(
-    st.sampled_from("deviceProperties distributedInfo baseTimeNanoseconds displayTimeUnit metadata host_name with_stack".split()),
+    st.sampled_from(
+        ["deviceProperties", "distributedInfo", "baseTimeNanoseconds", "displayTimeUnit", "metadata", "host_name", "with_stack"]
+    ),
     values,
     max_size=4,
 )

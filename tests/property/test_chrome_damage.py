@@ -32,7 +32,7 @@ def make(separator: str, indent: int | None) -> Trace:
     """A small trace of many kinds of events, written as torch does in old and new versions."""
     rng = random.Random(11)
     text = '{"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "NVIDIA H100"}], "traceEvents": ['
-    bounds = []
+    bounds: list[tuple[int, int]] = []
     for i in range(60):
         category = rng.choice(["cpu_op", "cuda_runtime", "kernel", "python_function", "user_annotation"])
         args: dict[str, Any] = {
@@ -42,7 +42,13 @@ def make(separator: str, indent: int | None) -> Trace:
             "grid": [1, 2, 3],
             "note": 'a "quoted" \\ word',
         }
-        event = {"ph": "X", "cat": category, "name": f"event {i}", "pid": 0 if category == "kernel" else 1, "tid": rng.randint(1, 3)}
+        event: dict[str, Any] = {
+            "ph": "X",
+            "cat": category,
+            "name": f"event {i}",
+            "pid": 0 if category == "kernel" else 1,
+            "tid": rng.randint(1, 3),
+        }
         event |= {"ts": 1731000000000000.5 + 10 * i, "dur": 7.25, "args": args}
         text += separator if bounds else separator.lstrip(",")
         start = len(text)

@@ -76,7 +76,9 @@ def shapes(context: Context, code: U32) -> dict[str, pl.Series]:
     """Grid and block of each kernel or call."""
     used = np.flatnonzero(np.bincount(code, minlength=1))
     texts = list(context.gathered.texts)
-    known = np.full((int(used.max(initial=0)) + 1, len(SHAPE)), -1, np.int64)
-    for number in used.tolist():
-        known[number] = shape_of(texts[number])
-    return {name: bounded(known[:, i][code], MOST_U32) for i, name in enumerate(SHAPE)}
+    known = np.array([shape_of(texts[number]) for number in used.tolist()], np.int64).reshape(-1, len(SHAPE))
+    distinct = pl.DataFrame({name: bounded(known[:, i], MOST_U32).cast(pl.UInt32) for i, name in enumerate(SHAPE)})
+    place = np.zeros(int(used.max(initial=0)) + 1, np.uint32)
+    place[used] = np.arange(used.size)
+    rows = distinct[place[code]]
+    return {name: rows[name] for name in SHAPE}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -10,6 +12,7 @@ _BLANK = np.isin(np.arange(256), list(b" \t\r\n"))
 _OPENS = np.isin(np.arange(256), list(b",["))
 _FIRST = np.isin(np.arange(256), list(b'"}'))
 _MOST_BLANKS = 64
+_BETWEEN = re.compile(rb'\}\s*,(\s*)\{(\s*)"')
 
 
 def event_starts(text: bytes, count: int) -> I64 | None:
@@ -19,10 +22,24 @@ def event_starts(text: bytes, count: int) -> I64 | None:
     looks so: then there are more of them than events, and nothing is said.
     """
     symbols = np.frombuffer(text, np.uint8)
-    starts = np.flatnonzero(symbols == ord("{"))
-    starts = starts[_OPENS[symbols[_beyond(symbols, starts, -1)]]]
-    starts = starts[_FIRST[symbols[_beyond(symbols, starts, 1)]]]
+    braces = np.flatnonzero(symbols == ord("{"))
+    starts = _spaced_alike(text, symbols, braces)
+    if starts.size != count:
+        starts = braces[_OPENS[symbols[_beyond(symbols, braces, -1)]]]
+        starts = starts[_FIRST[symbols[_beyond(symbols, starts, 1)]]]
     return starts if starts.size == count else None
+
+
+def _spaced_alike(text: bytes, symbols: NDArray[np.uint8], braces: I64) -> I64:
+    """The first brace, and those that have as many blanks before and behind them as the first between two events has."""
+    between = _BETWEEN.search(text)
+    if between is None or braces.size == 0:
+        return braces[:1]
+    rest = braces[1:]
+    rest = rest[rest + 1 + len(between[2]) < symbols.size]
+    rest = rest[_OPENS[symbols[rest - 1 - len(between[1])]]]
+    rest = rest[_FIRST[symbols[rest + 1 + len(between[2])]]]
+    return np.concatenate((braces[:1], rest))
 
 
 def _beyond(symbols: NDArray[np.uint8], places: I64, step: int) -> I64:
