@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, cast
 
 from rich.style import Style
 from textual.app import App, SystemCommand
@@ -194,7 +194,7 @@ class RooftermApp(App[None]):
 
     def action_command_palette(self) -> None:
         """Textual's palette, with words of our own in its empty line."""
-        if not CommandPalette.is_open(self):
+        if not CommandPalette.is_open(cast(App[object], self)):
             palette = CommandPalette(placeholder="find an action", id="--command-palette")
             palette.set_class(self.look.ascii, "-ascii")
             self.push_screen(palette)

@@ -10,6 +10,7 @@ from roofterm.analysis.categories.short import short_name
 from roofterm.glossary import find
 from roofterm.report.columns import numbers, words, yes_no
 from roofterm.text.units import bytes_text, count, duration_us, pct, si
+from roofterm.tui.stacked import share_bar, step_bar
 from roofterm.tui.widgets.detail import Details, Fact
 from roofterm.tui.widgets.table_layout import Column
 
@@ -38,6 +39,7 @@ _CATEGORY = _word("category", "category", 11, 2, "what it computes, by its launc
 _CALLS = Column("calls", "calls", 8, count, 2, about="how often it ran")
 _TOTAL = _time("total_us", "total", 0, "sum over all calls")
 _PCT = _share("pct", "%", 1, "of this table's total")
+_SHARE = Column("pct", "", 12, pct, 8, left=True, draw=share_bar)
 _MEAN = _time("mean_us", "mean", 3, "total by calls")
 _MAX = _time("max_us", "max", 4, "the longest call")
 _MIN = _time("min_us", "min", 6, "the shortest call")
@@ -59,6 +61,7 @@ TABLES: Mapping[str, Sequence[Column]] = {
         _CALLS,
         _TOTAL,
         _PCT,
+        _SHARE,
         _MEAN,
         _MAX,
         _ROOF,
@@ -100,6 +103,7 @@ TABLES: Mapping[str, Sequence[Column]] = {
         _CALLS,
         _TOTAL,
         _PCT,
+        replace(_SHARE, priority=2),
         _MEAN,
         _MIN,
         _MAX,
@@ -134,6 +138,7 @@ TABLES: Mapping[str, Sequence[Column]] = {
     "step": (
         Column("name", "step", 18, words, 0, left=True, about="as the file names it"),
         _word("mark", "", 10, 0, "what is unusual about it", tint="warn"),
+        Column("parts", "where it goes", 28, str, 3, left=True, draw=step_bar),
         _time("dur_us", "length", 0, "from the previous step's end until its own device work has ended"),
         _time("host_dur_us", "host", 4, "the annotation on the host"),
         _time("compute_us", "compute", 1, "union of compute kernels in the step's window"),
@@ -179,7 +184,7 @@ def row_details(table: str, row: Mapping[str, Any], extra: Sequence[Fact] = ()) 
     facts = [
         Fact(column.label or "note", column.show(row[column.key]), definition(column.key) or column.about)
         for column in TABLES[table][1:]
-        if row.get(column.key) is not None and row[column.key] != ""
+        if column.draw is None and row.get(column.key) is not None and row[column.key] != ""
     ]
     unknown = [column.label for column in TABLES[table][1:] if column.label and row.get(column.key, "") is None]
     if unknown:

@@ -316,7 +316,7 @@ class Explorer(Screen[None], inherit_bindings=False):
         return perform
 
     def action_palette(self) -> None:
-        self.app.action_command_palette()
+        self.app_.action_command_palette()
 
     def action_leave(self) -> None:
         self.app.exit(0)

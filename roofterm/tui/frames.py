@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from roofterm.report.breakdown import PARTS, part_of
 from roofterm.results import DeviceInfo, RooflineRow, StepRow
 from roofterm.text.units import si
 
@@ -24,8 +25,9 @@ def roofline_frame(rows: Sequence[RooflineRow]) -> pl.DataFrame:
 
 
 def steps_frame(rows: Sequence[StepRow], slowest: str | None) -> pl.DataFrame:
-    """One row each with `StepRow`'s fields, `step` (its number, null if its name ends in none) and `mark`."""
-    return pl.DataFrame([_step_record(row, slowest) for row in rows], schema=_STEPS, strict=False)
+    """One row each with `StepRow`'s fields, `parts` (its breakdown for a bar), `step` (its number, if its name has one), `mark`."""
+    longest = max((row.dur_us for row in rows), default=0.0)
+    return pl.DataFrame([_step_record(row, slowest, longest) for row in rows], schema=_STEPS, strict=False)
 
 
 def roofs_frame(device: DeviceInfo) -> pl.DataFrame:
@@ -75,6 +77,7 @@ _NUMBERS = (
 _ROOFLINE = pl.Schema({**dict.fromkeys(_TEXT, pl.String()), "calls": pl.Int64(), **dict.fromkeys(_NUMBERS, pl.Float64())})
 _STEPS = pl.Schema(
     {
+        "parts": pl.List(pl.Float64()),  # us by `breakdown.PARTS`, then the length of the longest step
         **dict.fromkeys(("name", "mark", "phase"), pl.String()),
         **dict.fromkeys(("step", "rank", "launches"), pl.Int64()),
         **dict.fromkeys(("complete", "steady"), pl.Boolean()),
@@ -94,8 +97,10 @@ def _roofline_record(row: RooflineRow) -> dict[str, Any]:
     return record
 
 
-def _step_record(row: StepRow, slowest: str | None) -> dict[str, Any]:
-    record = {name: getattr(row, name) for name in _STEPS if name not in ("mark", "step")}
+def _step_record(row: StepRow, slowest: str | None, longest_us: float) -> dict[str, Any]:
+    record = {name: getattr(row, name) for name in _STEPS if name not in ("mark", "step", "parts")}
+    known = row.compute_us is not None
+    record["parts"] = [*(part_of(row, key) for key, _, _ in PARTS), longest_us] if known else None
     record["step"] = step_number(row.name)
     record["mark"] = "incomplete" if not row.complete else "not steady" if not row.steady else "slowest" if row.name == slowest else ""
     return record

@@ -64,8 +64,7 @@ class Writer:
         parts = [f"{count(s.slices)} slices", f"{count(s.kernels)} kernels{unlinked}"]
         if s.ranks and s.ranks > 1:
             parts.append(f"{s.ranks} ranks")
-        flags = self._flags()
-        return self._line("health", [state, *self._after(parts), *([(self.dot + flags, self.p.muted)] if flags else [])], WARNINGS)
+        return self._parts("health", state, [*parts, self._flags()], WARNINGS)
 
     def device(self) -> Line:
         if not self.facts.devices:
@@ -81,7 +80,7 @@ class Writer:
             level = "hbm" if "hbm" in first.bandwidths else min(first.bandwidths, key=lambda d: first.bandwidths[d])
             parts.append(f"{level.upper()} {si(first.bandwidths[level], 'B/s')}")
         parts.append(f"{first.roofs_from} roofs" if first.roofs_from else "no roofs known for it")
-        return self._line("device", [(many + name, self.p.strong), *self._after(parts)], Target("device"))
+        return self._parts("device", (many + name, self.p.strong), parts, Target("device"))
 
     def step(self) -> Line:
         d = self.facts.digest
@@ -90,11 +89,11 @@ class Writer:
             return self._line(
                 "time", [(span, self.p.strong), (self.dot + "no steps are marked in this profile", self.p.muted)], Target("timeline")
             )
-        pieces: list[Piece] = [(f"p50 {duration_us(d.p50_us)}", self.p.strong)]
-        pieces += self._after([f"p99 {duration_us(d.p99_us)}", f"slowest {short_step(d.slowest or '')} {duration_us(d.slowest_us)}"])
-        pieces.append((f"{self.dot}{d.counted} of {d.steps} {d.counted_as}  ", self.p.muted))
-        spark = sparkline([row.dur_us for row in self.facts.steps], self.width - LABEL - pieces_width(pieces) - 1, self.look)
-        return self._line("step", [*pieces, (spark, self.p.accent)], Target("steps"))
+        slowest = f"slowest {short_step(d.slowest or '')} {duration_us(d.slowest_us)}"
+        parts = [f"p99 {duration_us(d.p99_us)}", slowest, f"{d.counted} of {d.steps} {d.counted_as}"]
+        line = self._parts("step", (f"p50 {duration_us(d.p50_us)}", self.p.strong), parts, Target("steps"))
+        spark = sparkline([row.dur_us for row in self.facts.steps], self.width - pieces_width(line.pieces) - 3, self.look)
+        return Line([*line.pieces, ("  " + spark, self.p.accent)], line.target)
 
     def busy(self) -> Line:
         d, s = self.facts.digest, self.facts.summary
@@ -104,7 +103,7 @@ class Writer:
         coverage = self.facts.coverage
         if coverage is not None and coverage.modelled_pct is not None:
             parts.append(f"roofline covers {pct(coverage.modelled_pct)} of busy time")
-        return self._line("busy", [(pct(busy), self.p.strong), *self._after(parts)], Target("timeline"))
+        return self._parts("busy", (pct(busy), self.p.strong), parts, Target("timeline"))
 
     def breakdown(self) -> list[Line]:
         counted, _ = steps_counted(self.facts.steps)
@@ -123,7 +122,7 @@ class Writer:
         parts = [f"mean kernel {duration_us(mean)}", f"host waits in syncs {duration_us(s.sync_us)}"]
         if s.cpu_top:
             parts.append(f"busiest op {safe_text(s.cpu_top, 24)}")
-        return self._line("launches", [(first, self.p.strong), *self._after(parts)], Target("ops", by="op"))
+        return self._parts("launches", (first, self.p.strong), parts, Target("ops", by="op"))
 
     def communication(self) -> Line:
         s, d = self.facts.summary, self.facts.digest
@@ -138,7 +137,7 @@ class Writer:
             parts.append(f"exposed {duration_us(s.exposed_comm_us)}")
         if s.ranks in (None, 1):
             parts.append("waits for peers included")
-        return self._line("comm", [(mean, self.p.strong), *self._after(parts)], Target("ops", by="kernel", filter="cat:communication"))
+        return self._parts("comm", (mean, self.p.strong), parts, Target("ops", by="kernel", filter="cat:communication"))
 
     def findings(self, most: int = 3) -> list[Line]:
         """Lines 9 to 11: what to fix first, by the time at stake."""
@@ -162,8 +161,15 @@ class Writer:
     def _line(self, label: str, pieces: Sequence[Piece], target: Target | None) -> Line:
         return Line([(f"{label:<{LABEL}}", self.p.muted), *pieces], target, rests=target is not None)
 
-    def _after(self, parts: Sequence[str]) -> list[Piece]:
-        return [(self.dot + part, self.p.text) for part in parts]
+    def _parts(self, label: str, first: Piece, parts: Sequence[str], target: Target) -> Line:
+        """A line of parts apart by dots; what does not fit is left out whole, the last parts first."""
+        pieces = [first]
+        for part in filter(None, parts):
+            piece = (self.dot + part, self.p.text)
+            if LABEL + pieces_width(pieces) + pieces_width([piece]) > self.width:
+                break
+            pieces.append(piece)
+        return self._line(label, pieces, target)
 
     def _flags(self) -> str:
         metadata = self.facts.sources[0].metadata if self.facts.sources else {}

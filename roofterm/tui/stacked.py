@@ -58,6 +58,23 @@ def stacked_step(row: StepRow, cells: int, longest_us: float, palette: Palette, 
     return [*stacked(shares, mine, palette, look), (" " * (cells - mine), palette.text)]
 
 
+def step_bar(values: Sequence[float], cells: int, palette: Palette, look: Look) -> list[Piece]:
+    """The bar of a row of `frames.steps_frame`: its column `parts`."""
+    shares = dict(zip((key for key, _, _ in PARTS), values, strict=False))
+    length, longest = sum(shares.values()), values[-1]
+    mine = max(min(round(cells * length / longest), cells), 1) if longest > 0 else 0
+    return [*stacked(shares, mine, palette, look), (" " * (cells - mine), palette.text)]
+
+
+def share_bar(share: float, cells: int, palette: Palette, look: Look) -> list[Piece]:
+    """A share in percent as a bar: `cells` cells are the whole."""
+    eighths = round(min(max(share, 0.0), 100.0) / 100 * cells * 8)
+    full, rest = divmod(eighths, 8)
+    cell, ends = ("#", " ---====") if look.ascii else ("█", " ▏▎▍▌▋▊▉")
+    bar = cell * full + (ends[rest] if rest else "")
+    return [(bar, palette.accent), (" " * (cells - len(bar)), palette.text)]
+
+
 def legend(shares: dict[str, float], cells: int, palette: Palette, look: Look) -> list[Piece]:
     """Every part that is not nothing, with its character, name and share, in `cells` cells if it can be done with short names."""
     for gap, short in ((3, 0), (2, 1), (1, 1)):

@@ -5,6 +5,8 @@ Figures are round and unchanging: screens are tested with it, figures are tested
 
 from __future__ import annotations
 
+from typing import Any
+
 import polars as pl
 
 from roofterm import results
@@ -126,7 +128,7 @@ class FakeStudy:
         ]
 
     def summary(self) -> results.Summary:
-        values = dict.fromkeys(results.Summary.__struct_fields__)
+        values: dict[str, Any] = dict.fromkeys(results.Summary.__struct_fields__)
         values |= {
             "slices": 412_908,
             "kernels": 9612,
@@ -269,7 +271,8 @@ def kernel_frame(many: int = 0) -> pl.DataFrame:
 
 def completed(frame: pl.DataFrame, by: str) -> pl.DataFrame:
     """All columns of a table in their order, those not made up here without a value."""
-    missing = [pl.lit(None, pl.String if name in TEXTS else pl.Float64).alias(name) for name in results.TABLES[by] if name not in frame.columns]
+    absent = [name for name in results.TABLES[by] if name not in frame.columns]
+    missing = [pl.lit(None, pl.String if name in TEXTS else pl.Float64).alias(name) for name in absent]
     return frame.with_columns(missing).select(results.TABLES[by])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from typing import Any, cast
 
 from textual.pilot import Pilot
 from textual.worker import WorkerCancelled
@@ -11,7 +12,7 @@ from textual.worker import WorkerCancelled
 from roofterm.tui.app import RooftermApp
 from roofterm.tui.capabilities import Capabilities
 from roofterm.tui.explorer import Explorer
-from roofterm.tui.opened import prepare
+from roofterm.tui.opened import Opened, prepare
 from roofterm.tui.options import Options
 from tests.tui.fake_study import FakeStudy
 
@@ -24,8 +25,11 @@ ASCII = Capabilities(colour="none", glyphs="ascii")
 
 def make_app(capabilities: Capabilities = PLAIN, options: Options | None = None, study: FakeStudy | None = None) -> RooftermApp:
     asked = options or Options()
-    opened = prepare(study or FakeStudy(), asked, TITLE)  # type: ignore[arg-type]
-    return RooftermApp([TITLE], asked, capabilities, opened)
+    return RooftermApp([TITLE], asked, capabilities, opened_fake(asked, TITLE, study))
+
+
+def opened_fake(options: Options, title: str, study: FakeStudy | None = None) -> Opened:
+    return prepare(cast(Any, study or FakeStudy()), options, title)
 
 
 @asynccontextmanager
@@ -83,6 +87,10 @@ def the_explorer(pilot: Pilot[None]) -> Explorer:
     found = next(screen for screen in pilot.app.screen_stack if isinstance(screen, Explorer))
     assert isinstance(found, Explorer)
     return found
+
+
+def the_app(pilot: Pilot[None]) -> RooftermApp:
+    return cast(RooftermApp, pilot.app)
 
 
 def status_line(pilot: Pilot[None]) -> str:

@@ -6,6 +6,7 @@ import asyncio
 import subprocess
 import sys
 from threading import Event
+from typing import Any
 
 import pytest
 
@@ -14,19 +15,18 @@ from roofterm.tui.app import INTERRUPTED, REFUSED, RooftermApp
 from roofterm.tui.capabilities import Capabilities
 from roofterm.tui.desk import Desk
 from roofterm.tui.explorer import Explorer
-from roofterm.tui.opened import prepare, title_of
+from roofterm.tui.opened import title_of
 from roofterm.tui.options import Options
 from roofterm.tui.screens.loading import LoadingScreen, progress_text
 from roofterm.tui.screens.ops import OpsPage
 from roofterm_parsers.errors import Interrupted, ProfileError
 from roofterm_parsers.opening import Progress
-from tests.tui.fake_study import FakeStudy
-from tests.tui.harness import explorer, press, screen_text, settled
+from tests.tui.harness import explorer, opened_fake, press, screen_text, settled, the_app
 
 MIB = 1 << 20
 
 
-def progress(done: int, total: int, phase: str = "reading", files: int = 1) -> Progress:
+def progress(done: int, total: int, phase: Any = "reading", files: int = 1) -> Progress:
     return Progress(path="x", bytes_done=done, bytes_total=total, phase=phase, files_done=0, files_total=files)
 
 
@@ -46,7 +46,7 @@ class Opening:
                 raise Interrupted("stopped")
         if self.fault:
             raise self.fault
-        return prepare(FakeStudy(), options, title_of(paths))
+        return opened_fake(options, title_of(paths))
 
 
 @pytest.fixture
@@ -113,13 +113,17 @@ async def test_a_fault_ends_the_program_with_one_line(monkeypatch):
         raise ZeroDivisionError("by the tests")
 
     monkeypatch.setattr(OpsPage, "action_reverse", broken)
-    app = RooftermApp(["x"], opened=prepare(FakeStudy(), Options(), "x"))
-    with pytest.raises(ZeroDivisionError):
+    app = RooftermApp(["x"], opened=opened_fake(Options(), "x"))
+
+    async def reverse() -> None:
         async with app.run_test(size=(80, 24)) as pilot:
             await settled(pilot)
             await press(pilot, "3")
             await pilot.press("r")
             await pilot.pause()
+
+    with pytest.raises(ZeroDivisionError):
+        await reverse()
     assert app.return_code == 1
     assert (app.problem or "").startswith("internal fault: ZeroDivisionError: by the tests")
     assert app._exit_renderables == []  # nothing for Textual to print
@@ -177,7 +181,7 @@ async def test_themes_go_round_and_every_screen_follows():
 async def test_nothing_moves_by_itself_and_the_mouse_is_the_terminals():
     async with explorer() as pilot:
         assert pilot.app.animation_level == "none"
-        assert pilot.app.capabilities.mouse is False
+        assert the_app(pilot).capabilities.mouse is False
 
 
 async def test_without_colours_only_attributes_are_sent():

@@ -6,9 +6,11 @@ import asyncio
 
 import pytest
 
+from roofterm.tui.state import changed
 from roofterm.tui.widgets.filter_bar import FilterBar
 from roofterm.tui.widgets.status import Status
-from tests.tui.harness import explorer, press, screen_lines, screen_text, settled, state, status_line, type_text
+from roofterm.tui.widgets.table import VirtualTable
+from tests.tui.harness import explorer, press, screen_lines, screen_text, settled, state, status_line, the_explorer, type_text
 
 
 async def typed(pilot, text: str) -> None:
@@ -22,7 +24,7 @@ async def test_enter_keeps_the_filter_on_every_screen():
         await press(pilot, "enter")
         assert "2 of 13 kernels" in status_line(pilot)
         assert "filter nvjet" in status_line(pilot)
-        for key in "2 4 1".split():
+        for key in ["2", "4", "1"]:
             await press(pilot, key)
             assert "filter nvjet" in status_line(pilot)
         await press(pilot, "3")
@@ -108,14 +110,11 @@ async def test_any_typing_is_harmless(text):
 
 async def test_newest_filter_wins():
     async with explorer((80, 24), "3") as pilot:
-        page = pilot.app.screen.page
-        changes = [("a", "filter"), ("flash", "filter"), ("nvjet", "filter")]
-        from roofterm.tui.state import changed
-
-        for text, _ in changes:
-            pilot.app.screen.change(changed(state(pilot), filter=text))
+        shown = the_explorer(pilot)
+        for text in ("a", "flash", "nvjet"):
+            shown.change(changed(state(pilot), filter=text))
         await settled(pilot)
-        assert page.table.rows() == 2
+        assert shown.page.query_one(VirtualTable).rows() == 2
         assert state(pilot).filter == "nvjet"
 
 

@@ -6,7 +6,8 @@ from roofterm.tui.state import History, Selection, Sort, ViewState, changed, cle
 
 
 def test_clearing_takes_filter_step_and_window_and_nothing_else():
-    state = ViewState(screen="ops", filter="nccl", step="12", window_ps=(1, 2), selection=Selection("kernel", "x"), sorts={"kernel": Sort("calls")})
+    chosen, sorts = Selection("kernel", "x"), {"kernel": Sort("calls")}
+    state = ViewState(screen="ops", filter="nccl", step="12", window_ps=(1, 2), selection=chosen, sorts=sorts)
     after = cleared(state)
     assert (after.filter, after.step, after.window_ps) == ("", None, None)
     assert (after.screen, after.selection, after.sorts) == (state.screen, state.selection, state.sorts)

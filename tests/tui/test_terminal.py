@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -206,6 +207,19 @@ def test_no_mouse_mode_is_ever_set_and_all_modes_are_taken_back(terminals):
     for mode in (b"1049", b"2004", b"1004"):
         assert terminal.sent.rfind(b"\x1b[?" + mode + b"l") > terminal.sent.rfind(b"\x1b[?" + mode + b"h")
     assert terminal.sent.rfind(b"\x1b[?25h") > terminal.sent.rfind(b"\x1b[?25l")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=["SIGTERM", "SIGHUP"])
+def test_ended_from_outside_it_gives_the_terminal_back(terminals, number):
+    terminal = Pty(80, 24)
+    terminals.append(terminal)
+    eventually(terminal.screen, r"health")
+    os.kill(terminal.child.pid, number)
+    terminal.child.expect(pexpect.EOF)
+    terminal.sent += terminal.child.before or b""
+    terminal.child.close()
+    assert terminal.child.exitstatus == 130
+    assert terminal.sent.rfind(b"\x1b[?1049l") > terminal.sent.rfind(b"\x1b[?1049h")
 
 
 def test_a_dumb_terminal_gets_the_report(terminals):

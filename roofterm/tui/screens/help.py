@@ -58,7 +58,7 @@ class HelpScreen(ModalScreen[None], inherit_bindings=False):
     def _section(self, title: str, entries: tuple[tuple[str, str], ...]) -> list[Line]:
         p = self._list.palette
         lines = [Line([(title, p.accent)], rests=False)]
-        columns = 2 if self.app.size.width >= 120 else 1
+        columns = 2 if self.app.size.width >= 160 else 1
         width = (self.app.size.width - 2) // columns
         half = -(-len(entries) // columns)
         for at in range(half):

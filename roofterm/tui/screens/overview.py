@@ -92,6 +92,9 @@ class OverviewPage(Page):
     def place(self) -> int:
         return self.query_one("#facts", LineList).cursor
 
+    def restyle(self) -> None:
+        self._draw_lines()
+
     def on_resize(self, event: Resize) -> None:
         self.set_class(event.size.height < 16, "-short")
         self.call_after_refresh(self._draw_lines)

@@ -53,6 +53,10 @@ class DetailPanel(LineWidget, can_focus=True):
             self.details, self.top, self._lines = details, 0, None
             self._refresh_changes(before)
 
+    def restyle(self) -> None:
+        self._lines = None
+        self.refresh()
+
     def move(self, columns: int, rows: int) -> None:
         self._scroll_by(rows)
 

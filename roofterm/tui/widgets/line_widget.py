@@ -42,6 +42,10 @@ class LineWidget(Widget):
         """Pieces as a line of exactly the widget's width, the rest filled with blanks."""
         return strip_of(pieces, self.size.width, fill or self.palette.text, self.look)
 
+    def restyle(self) -> None:
+        """The theme has changed: draw everything anew, and forget what keeps styles."""
+        self.refresh()
+
     def refresh_lines_at(self, *lines: int) -> None:
         """Draw only these lines anew, counted from the top of the content."""
         self.refresh(*(Region(0, y, self.size.width, 1) for y in lines if 0 <= y < self.size.height))

@@ -15,6 +15,7 @@ from roofterm.text.units import UNKNOWN
 from roofterm.tui.messages import EdgeReached, RowHighlighted
 from roofterm.tui.state import Sort
 from roofterm.tui.widgets.line_widget import LineWidget, Piece, aligned, name_cell, strip_of
+from roofterm.tui.widgets.lines import under
 from roofterm.tui.widgets.table_layout import Column, Placed, most_skipped, place
 
 if TYPE_CHECKING:
@@ -177,6 +178,11 @@ class VirtualTable(LineWidget, can_focus=True):
         pieces: list[Piece] = [(">" if here and self.has_focus else " ", base)]
         for at, (placed, value) in enumerate(zip(self._layout(), values, strict=True)):
             column = placed.column
+            if column.draw is not None and value is not None:
+                drawn = column.draw(value, placed.width, self.palette, self.look)
+                pieces += [(part, under(own, base) if here else own) for part, own in drawn]
+                pieces.append((" ", base))
+                continue
             text = UNKNOWN if value is None else column.show(value)
             style = base if here or column.tint is None else self._tinted(column.tint, value, base)
             cell = aligned(text, placed.width, self.look, right=not column.left) if at else name_cell(text, placed.width, self.look)
@@ -229,8 +235,9 @@ class VirtualTable(LineWidget, can_focus=True):
             assert self.frame is not None
             assert self.order is not None
             ids = self.order[self.top : self.top + self._height()]
-            names = [p.column.key for p in self._layout()]
-            self._window = (key, self.frame.select(names)[ids].rows())
+            keys = [p.column.key for p in self._layout()]
+            rows = self.frame.select(list(dict.fromkeys(keys)))[ids].rows(named=True)
+            self._window = (key, [tuple(row[name] for name in keys) for row in rows])
         return self._window[1]
 
     def _forget(self) -> None:

@@ -6,13 +6,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from roofterm.tui.themes import Palette
+from roofterm.tui.widgets.glyphs import Look
+from roofterm.tui.widgets.line_widget import Piece
+
 GAP = 1
 """cells between two columns; the header's sort mark stands in it"""
 
 
 @dataclass(frozen=True)
 class Column:
-    """How a column of a frame is shown."""
+    """How a column of a frame is shown. Several may show the same one."""
 
     key: str
     label: str
@@ -26,6 +30,8 @@ class Column:
     """category: coloured by the category of that name; share: by how near to the roof"""
     about: str = ""
     """what the figure means, in one line"""
+    draw: Callable[[Any, int, Palette, Look], Sequence[Piece]] | None = None
+    """a value as pieces that fill so many cells, instead of as text"""
 
 
 @dataclass(frozen=True)
