@@ -190,6 +190,8 @@ class RooflineRow(msgspec.Struct):
     """for a kernel row: the op whose shapes gave the work"""
     at_stake_us: float | None = None
     """of the headroom, time in which nothing else ran on the device"""
+    module_path: str | None = None
+    """for a module row: the modules around it, from the outermost"""
 
 
 class Coverage(msgspec.Struct):

@@ -9,6 +9,7 @@ import polars as pl
 from roofterm.analysis.bounds import ABOVE_PCT, AT_ROOF_PCT, RESOURCES, Caches, caches_of, level_rates
 from roofterm.analysis.categories import TITLES
 from roofterm.analysis.costed import LEVELS, Costed
+from roofterm.analysis.traffic import ROLE_COLUMNS, ROLES
 from roofterm.results import DeviceInfo, RooflineRow
 from roofterm_parsers.profile import Profile
 
@@ -34,7 +35,8 @@ def summed(items: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     Needs the columns of `bounds.with_bounds`. Adds calls, time_ps, exclusive_ps, dtype and roof where all agree, and what
     the flags need.
     """
-    known = [pl.when(pl.col(name).is_not_null().any()).then(pl.col(name).sum()).alias(name) for name in SUMMED]
+    figures = [*SUMMED, *(column for column in ROLE_COLUMNS if column in items.columns)]
+    known = [pl.when(pl.col(name).is_not_null().any()).then(pl.col(name).sum()).alias(name) for name in figures]
     same = [pl.when(pl.col(name).n_unique() == 1).then(pl.col(name).first()).alias(name) for name in ("dtype", "roof", "tensor_core")]
     return items.group_by(by, maintain_order=True).agg(
         pl.len().alias("calls"),
@@ -124,14 +126,15 @@ def kernel_pieces(profile: Profile, costed: Costed, items: pl.DataFrame, facts: 
     pieces = costed.pieces.join(items.drop("exclusive_ps"), on="item", how="inner").join(
         facts.select("slice", own_category="category"), on="slice", how="left", maintain_order="left"
     )
+    figures = [*SUMMED, *(column for column in ROLE_COLUMNS if column in items.columns)]
     pieces = pieces.with_columns(
-        *(pl.col(name) * pl.col("share") for name in SUMMED),
+        *(pl.col(name) * pl.col("share") for name in figures),
         time_ps=pl.col("length_ps"),
         op_text=pl.when(pl.col("op").is_not_null()).then("text"),
         category=pl.coalesce("own_category", "category"),
         kernel=profile.names["text"].gather(profile.slices["name"].gather(pieces["slice"])),
     )
-    return pieces.with_columns(*(pl.when(pl.col("share") > 0).then(name).alias(name) for name in SUMMED))
+    return pieces.with_columns(*(pl.when(pl.col("share") > 0).then(name).alias(name) for name in figures))
 
 
 def category_rows(items: pl.DataFrame) -> pl.DataFrame:
@@ -172,7 +175,7 @@ def _record(row: dict[str, object], level: str, step: str, names: dict[str, str]
         flops_per_s=flops / rate_s if flops is not None and rate_s > 0 else None,
         bytes_per_s={one: size / rate_s for one, size in sizes.items() if rate_s > 0},
         intensity={one: flops / size for one, size in sizes.items() if flops is not None and size > 0},
-        bytes_by_role=None,
+        bytes_by_role=_by_role(row),
         bound_by=names.get(str(bound_by), str(bound_by)) if bound_by is not None else None,
         limiter=names.get(str(limiter), str(limiter)) if limiter is not None else None,
         pct_of_peak_flops=_number(get("pct_of_peak_flops")),
@@ -187,7 +190,16 @@ def _record(row: dict[str, object], level: str, step: str, names: dict[str, str]
         shapes=_text(get("shapes")),
         op=_text(get("op_text")),
         at_stake_us=_at_stake_us(row, rate_s, bound_s),
+        module_path=_text(get("path")),
     )
+
+
+def _by_role(row: dict[str, object]) -> dict[str, dict[str, float]] | None:
+    """Bytes of the roles that moved any; None where no item of the row has a known role."""
+    if all(row.get(column) is None for column in ROLE_COLUMNS):
+        return None
+    found = {role: {way: _number(row.get(f"{role}_{way}")) or 0.0 for way in ("read", "write")} for role in ROLES}
+    return {role: moved for role, moved in found.items() if any(moved.values())}
 
 
 def flags(row: dict[str, object], device: DeviceInfo | None, caches: Caches) -> list[str]:
@@ -203,6 +215,10 @@ def flags(row: dict[str, object], device: DeviceInfo | None, caches: Caches) -> 
     rate_s, time_ps = _number(row.get("rate_s")), _number(row.get("time_ps"))
     if rate_s and time_ps and rate_s * PS < 0.999 * time_ps:
         found.append(f"partial: costs are known for {100 * rate_s * PS / time_ps:.0f} % of this time; rates and shares are of that part")
+    moved, of_roles = _number(row.get("hbm_bytes")), [_number(row.get(column)) for column in ROLE_COLUMNS]
+    named = sum(size for size in of_roles if size is not None)
+    if moved and any(size is not None for size in of_roles) and named < 0.995 * moved:
+        found.append(f"roles: known for {100 * named / moved:.0f} % of the bytes")
     if row.get("recomputed") is True:
         found.append("recomputed: forward work done again in the backward pass")
     if device is not None and device.partition is not None:

@@ -19,6 +19,7 @@ from roofterm.analysis.costed import LEVELS, Costed, costed
 from roofterm.analysis.hlo_costs import on_device_clock
 from roofterm.analysis.levels import PS, category_rows, kernel_rows, op_items, op_rows, records, summed, with_shares
 from roofterm.analysis.scope import ALL, Scope
+from roofterm.analysis.traffic import ROLE_COLUMNS, with_roles
 from roofterm.analysis.work import busy
 from roofterm_parsers.profile import Profile, Warning
 
@@ -28,13 +29,13 @@ class Bounded(NamedTuple):
 
     costed: Costed
     items: pl.DataFrame
-    """schema `costed.ITEMS` with the columns of `bounds.with_bounds` and `levels.op_items`"""
+    """schema `costed.ITEMS` with the columns of `bounds.with_bounds`, `levels.op_items` and `traffic.with_roles`"""
 
 
 def bounded(profile: Profile, work: pl.DataFrame, facts: pl.DataFrame, device: results.DeviceInfo | None) -> Bounded:
     """Costs and bounds of device work. `work`: schema `work.WORK`; `facts`: schema `categories.FACTS`."""
     found = costed(profile, work, facts)
-    items = with_bounds(op_items(profile, found, found.items), device)
+    items = with_bounds(with_roles(profile, op_items(profile, found, found.items)), device)
     return Bounded(found, items.with_columns(dtype_key="dtype", path_key="tensor_core"))
 
 
@@ -215,6 +216,7 @@ def _totalled(items: pl.DataFrame, times: Sequence[_Time], name: str, device: re
     )
     rows = with_shares(rows, pl.col("seconds"), ("launch",) if rows["launching_s"].max() else ())
     divided = ["flops", "model_flops", "bound_s", "seconds", *(f"{level}_bytes" for level in LEVELS)]
+    divided += [column for column in ROLE_COLUMNS if column in rows.columns]
     rows = rows.with_columns(
         *(pl.col(one) / pl.col("parts") for one in divided),
         text=pl.lit(name),

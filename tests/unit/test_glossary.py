@@ -26,6 +26,7 @@ NAMES = {
     "kernel_us_by_device",
     "kernel_us_by_rank",
     "level",
+    "module_path",
     "name",
     "op",
     "phase",

@@ -66,6 +66,37 @@ _FORMS: dict[str, _Form] = {
 }
 
 
+class Operands(NamedTuple):
+    """What an attention op multiplies."""
+
+    q: Tensor
+    k: Tensor
+    v: Tensor
+    sequence_axis: int | None
+    """axis of the sequence in all three; None: sequences are packed, [T, H, D]"""
+    backward: bool
+
+    @property
+    def is_decode(self) -> bool:
+        """Whether there are more keys than queries: the keys before them come from a cache (forward, self-attention)."""
+        axis = 0 if self.sequence_axis is None else self.sequence_axis
+        return not self.backward and self.q.dims[axis] < self.k.dims[axis]
+
+
+def operands(name: str, inputs: Inputs) -> Operands | None:
+    """q, k and v of an attention op; None for other ops, and where they were not recorded."""
+    form = _FORMS.get(name.partition(".")[0])
+    if form is None:
+        return None
+    q, k, v = (inputs.tensor(form.q + step) for step in range(3))
+    if q is None or k is None or v is None:
+        return None
+    rank = len(q.dims)
+    if not rank == len(k.dims) == len(v.dims) or rank not in (3, 4):
+        return None
+    return Operands(q, k, v, None if rank == 3 else 1 if form.sequence_first else 2, form.out is not None)
+
+
 def visible_pairs(queries: int, keys: int, causal: bool, align: str = TOP_LEFT, window: tuple[int, int] = (-1, -1)) -> int:
     """Pairs of query and key that a mask leaves visible.
 
