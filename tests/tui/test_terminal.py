@@ -141,7 +141,7 @@ def test_a_bad_file_leaves_a_usable_terminal_and_one_line(tmux, tmp_path):
 def test_standard_error_may_be_a_file(tmux, tmp_path):
     log = tmp_path / "log"
     tmux.start(80, 24, ["sh", "-c", f"{subprocess.list2cmdline(PROGRAM)} 2>{log}"])
-    eventually(tmux.screen, r"health")
+    eventually(tmux.screen, r"roofline covers")
     tmux.keys("q")
     eventually(tmux.screen, r"left with 0")
     assert log.read_text() == ""
