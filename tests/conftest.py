@@ -30,3 +30,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     skipped = [report for report in terminalreporter.stats.get("skipped", []) if REASON in str(report.longrepr)]
     where = os.environ.get("ROOFTERM_REFERENCE", "the default place")
     terminalreporter.write_line(f"{len(skipped)} tests skipped for want of reference data (looked in {where})")
+
+
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Bytes in a test's name are long, and those of a gzip hold the time it was made: the argument's name and number will do."""
+    return argname if isinstance(val, bytes) else None
