@@ -233,3 +233,4 @@ TABLES["kernel"] = (
     *_SHARED, "stream_ids", "grid", "block", "occupancy_pct", "waves", "tail_pct", "tensor_core", "launched_by", "short_name",
 )  # fmt: skip
 TABLES["op"] = (*_SHARED, "self_device_us", "shapes", "is_backward", "memory_bytes", "self_memory_bytes")
+TABLES["gap"] = (*_SHARED, "start_us", "device", "step", "before", "after", "host_kind", "host_wait_us", "kernel_gap_us", "thread")
