@@ -1,0 +1,257 @@
+"""Gaps: every interval in which a device did nothing, with what the host did meanwhile.
+
+A gap's part until the call that launches the next work has ended is host wait, the rest a kernel gap (definitions of
+`host_wait_us` and `kernel_gap_us`). A rest of a millisecond and more is neither launch latency nor a dependency within
+the device: the file lacks the work that ran then, and the gap stays unexplained.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from roofterm.analysis.categories import TITLES
+from roofterm.analysis.intervals import I64, Intervals, gaps
+from roofterm.analysis.scope import ALL, Scope
+from roofterm.analysis.steps import US, DeviceLine
+from roofterm.results import TABLES
+from roofterm_parsers.profile import ROOT, Kind, TrackKind
+
+if TYPE_CHECKING:
+    from roofterm.analysis.study import Study
+
+SPANS = pl.Schema(
+    {
+        "source": pl.UInt16,
+        "device": pl.UInt16,  # row of devices; null: no device worked
+        "start_ps": pl.Int64,
+        "end_ps": pl.Int64,
+        "step": pl.UInt32,  # row of steps; null: the profile has none, or is taken whole
+    }
+)
+"""What a result over time speaks of: one row a step (or the whole) and device."""
+
+GAPS = pl.Schema(
+    {
+        "span": pl.UInt32,  # row of the spans
+        "device": pl.UInt16,
+        "start_ps": pl.Int64,
+        "end_ps": pl.Int64,
+        "before": pl.UInt32,  # slice of the work that ended last; null: none before
+        "after": pl.UInt32,  # slice of the next work
+        "launch": pl.UInt32,  # slice of the call that launched it
+        "track": pl.UInt32,  # thread of that call
+        "host_wait_ps": pl.Int64,  # null: no known launch
+        "kernel_gap_ps": pl.Int64,
+        "reason": pl.UInt8,  # row of REASONS
+    }
+)
+REASONS = ("host_wait", "kernel_gap", "unexplained")
+HOST_WAIT, KERNEL_GAP, UNEXPLAINED = range(3)
+
+UNRECORDED_PS = 1_000_000_000
+"""A launched kernel starts within microseconds on an idle device. One that waits longer than this (1 ms) waits for work
+that the file does not hold: launched before the window, lost, or left out."""
+
+
+def gap_table(study: Study, scope: Scope = ALL) -> pl.DataFrame:
+    """One row a gap, columns `results.TABLES["gap"]`, longest first; times in us.
+
+    `name` is what the host did: the innermost host slice that covers most of the gap, on the thread that launches the
+    next work; `host_kind` is its category. `category` is host_wait, kernel_gap or unexplained. Raises ScopeError for a step or rank that is not there.
+    """
+    where = spans(study, scope)
+    found = find_gaps(study, where, device_lines(study))
+    texts = study.profile.names["text"]
+    names = study.profile.slices["name"]
+    length = (found["end_ps"] - found["start_ps"]).to_numpy()
+    host = host_slices(study, found)
+    title = pl.Series(REASONS).gather(found["reason"])
+    total = length / US
+    thread = study.profile.tracks["thread_name"].gather(found["track"]) if study.profile.tracks.height else None
+    columns: dict[str, object] = {
+        "name": pl.select(pl.coalesce(texts.gather(names.gather(host)), pl.lit("(nothing recorded)"))).to_series(),
+        "category": title,
+        "calls": np.ones(length.size, np.int64),
+        **dict.fromkeys(("total_us", "self_us", "mean_us", "min_us", "max_us", "p50_us", "p99_us"), total),
+        "pct": 100 * total / total.sum() if length.size else total,
+        "start_us": found["start_ps"].to_numpy() / US,
+        "device": study.profile.devices["id"].gather(found["device"]),
+        "step": _step_names(study, where, found),
+        "before": texts.gather(names.gather(found["before"])),
+        "after": texts.gather(names.gather(found["after"])),
+        "host_kind": pl.Series(TITLES).gather(pl.Series(study.category).gather(host)) if study.kind.size else None,
+        "host_wait_us": _us(found["host_wait_ps"]),
+        "kernel_gap_us": _us(found["kernel_gap_ps"]),
+        "thread": thread,
+    }
+    nothing = {name: pl.Series(name, [None] * length.size, dtype=kind) for name, kind in _TYPES.items()}
+    frame = pl.DataFrame({name: columns.get(name, nothing.get(name)) for name in TABLES["gap"]})
+    return frame.sort(["total_us", "start_us"], descending=[True, False], maintain_order=True)
+
+
+_TYPES: dict[str, pl.DataType | type[pl.DataType]] = {
+    **dict.fromkeys(("device_us", "host_us", "flops", "bytes", "pct_of_roof"), pl.Float64),
+    **dict.fromkeys(("dtype", "bound_by", "thread", "host_kind"), pl.String),
+}
+
+
+def spans(study: Study, scope: Scope) -> pl.DataFrame:
+    """What of each device's time a scope covers (schema `SPANS`): its steps, or from the first to the last slice of a file.
+
+    A profile without device work has its steps or its whole with a null device.
+    """
+    part = study.selection(scope)
+    worked = study.work["device"].unique().sort()
+    if scope.rank is not None:
+        worked = part.work["device"].unique().sort()
+    devices = pl.DataFrame({"device": worked, "source": study.profile.devices["source"].gather(worked)}, schema_overrides=_IDS)
+    if scope.step != "all" and part.windows.height:
+        windows = part.windows.select("source", pl.col("device").alias("own"), "start_ps", "end_ps", "step")
+        rows = windows.join(devices, on="source", how="inner" if worked.len() else "left", maintain_order="left")
+        rows = rows.filter(pl.col("own").is_null() | (pl.col("own") == pl.col("device")))
+    else:
+        rows = _whole(study)
+        rows = rows.join(devices, on="source", how="inner" if worked.len() else "left", maintain_order="left")
+        rows = rows.with_columns(step=pl.lit(None, dtype=pl.UInt32))
+    if scope.window_ps is not None:
+        first, last = scope.window_ps
+        rows = rows.with_columns(pl.col("start_ps").clip(lower_bound=first), pl.col("end_ps").clip(upper_bound=last))
+    return rows.filter(pl.col("end_ps") > pl.col("start_ps")).select(list(SPANS)).cast(SPANS)
+
+
+_IDS = {"device": pl.UInt16, "source": pl.UInt16}
+
+
+def device_lines(study: Study) -> dict[int, DeviceLine]:
+    """All work of each device, by its row in `devices`."""
+    return {int(key[0]): DeviceLine(group, study.profile) for key, group in study.work.group_by("device", maintain_order=True)}
+
+
+def find_gaps(study: Study, where: pl.DataFrame, lines: dict[int, DeviceLine]) -> pl.DataFrame:
+    """The gaps (schema `GAPS`) of the spans `where`, in their order."""
+    by_device: dict[int, list[tuple[int, Intervals]]] = {}
+    for row, (device, start, end) in enumerate(where.select("device", "start_ps", "end_ps").iter_rows()):
+        if device in lines:
+            by_device.setdefault(device, []).append((row, gaps(lines[device].busy, start, end)))
+    frames = [_described(study, device, found, lines[device]) for device, found in by_device.items()]
+    return pl.concat(frames).sort("span", "start_ps") if frames else pl.DataFrame(schema=GAPS)
+
+
+def host_slices(study: Study, found: pl.DataFrame) -> pl.Series:
+    """For each gap the innermost host slice that covers at least half of it on the thread that launches the next work.
+
+    Where most of a gap is host wait, that part counts. Without a next launch the main thread of the source is asked.
+    Null: nothing on the thread lasts that long.
+    """
+    start = found["start_ps"].to_numpy()
+    length = (found["end_ps"] - found["start_ps"]).to_numpy()
+    wait = found["host_wait_ps"].fill_null(0).to_numpy()
+    end = start + np.where(2 * wait >= length, wait, length)
+    main = main_threads(study)
+    source = study.profile.devices["source"].gather(found["device"])
+    asked = pl.select(pl.coalesce(found["track"], source.replace_strict(main, default=None, return_dtype=pl.UInt32))).to_series()
+    return covering(study, asked, start, end)
+
+
+def main_threads(study: Study) -> dict[int, int]:
+    """The host thread of each source that steps are marked on, or that launches most work; by row of `sources`."""
+    profile = study.profile
+    source = profile.tracks["source"].to_numpy()
+    found: dict[int, int] = {}
+    launches = profile.slices["track"].gather(study.work["launch"].drop_nulls())
+    marks = profile.slices["track"].gather(profile.steps["slice"].filter(profile.steps["device"].is_null()).drop_nulls())
+    for tracks in (marks, launches):
+        for track, _ in tracks.value_counts(sort=True).sort(["count", tracks.name], descending=[True, False]).iter_rows():
+            found.setdefault(int(source[track]), int(track))
+    return found
+
+
+def covering(study: Study, track: pl.Series, start: I64, end: I64) -> pl.Series:
+    """The innermost slice of each track that covers at least half of [start, end) there; null for none."""
+    slices = study.profile.slices
+    begins, ends, parent = study.start_ps, study.start_ps + study.dur_ps, slices["parent"].to_numpy()
+    tracks = slices["track"].to_numpy()
+    known = track.is_not_null().to_numpy()
+    thread = track.fill_null(0).to_numpy().astype(np.int64)
+    # What covers half of an interval covers its middle.
+    middle = start + (end - start) // 2
+    at = np.full(start.size, -1, np.int64)
+    for number in np.unique(thread[known]).tolist():
+        first, last = np.searchsorted(tracks, number, "left"), np.searchsorted(tracks, number, "right")
+        mine = np.flatnonzero(known & (thread == number))
+        place = np.searchsorted(begins[first:last], middle[mine], side="right") - 1
+        at[mine] = np.where(place >= 0, place + first, -1)
+    active = np.flatnonzero(at >= 0)
+    while active.size:
+        here = at[active]
+        overlap = np.minimum(ends[here], end[active]) - np.maximum(begins[here], start[active])
+        short = 2 * overlap < end[active] - start[active]
+        active = active[short]
+        above = parent[at[active]]
+        at[active] = np.where(above == ROOT, -1, above.astype(np.int64))
+        active = active[above != ROOT]
+    return pl.Series("host", np.where(at < 0, 0, at)).cast(pl.UInt32).set(pl.Series(at < 0), None)
+
+
+def _described(study: Study, device: int, found: list[tuple[int, Intervals]], line: DeviceLine) -> pl.DataFrame:
+    """Gaps of one device; `found`: the row of each span with what it leaves free."""
+    row = np.repeat([row for row, _ in found], [free.start.size for _, free in found])
+    start = np.concatenate([free.start for _, free in found])
+    end = np.concatenate([free.end for _, free in found])
+    following = np.searchsorted(line.start, end, side="left")
+    known = following < line.start.size
+    after = np.minimum(following, line.start.size - 1)
+    launch_end = np.where(known, line.launch_end[after], -1)
+    launched = launch_end >= 0
+    wait = np.where(launched, np.clip(launch_end, start, end) - start, 0)
+    rest = np.where(launched, end - start - wait, 0)
+    reason = np.where(~launched | (rest >= UNRECORDED_PS), UNEXPLAINED, np.where(wait >= rest, HOST_WAIT, KERNEL_GAP))
+    previous = np.searchsorted(line.start, start, side="right") - 1
+    slices = line.work["slice"]
+    launch = line.work["launch"].gather(pl.Series(after)).set(pl.Series(~launched), None)
+    return pl.DataFrame(
+        {
+            "span": row,
+            "device": np.full(start.size, device),
+            "start_ps": start,
+            "end_ps": end,
+            "before": slices.gather(pl.Series(_last_to_end(line)[np.maximum(previous, 0)])).set(pl.Series(previous < 0), None),
+            "after": slices.gather(pl.Series(after)).set(pl.Series(~known), None),
+            "launch": launch,
+            "track": study.profile.slices["track"].gather(launch),
+            "host_wait_ps": pl.Series(wait).set(pl.Series(~launched), None),
+            "kernel_gap_ps": pl.Series(rest).set(pl.Series(~launched), None),
+            "reason": reason,
+        },
+        schema_overrides=dict(GAPS),
+    )
+
+
+def _last_to_end(line: DeviceLine) -> I64:
+    """For each piece of work in order of start: the place of the piece that ends last up to there."""
+    end = line.work["end_ps"].to_numpy()
+    reach = np.maximum.accumulate(end)
+    fresh = np.concatenate(([True], reach[1:] > reach[:-1])) if end.size else np.zeros(0, np.bool_)
+    return np.maximum.accumulate(np.where(fresh, np.arange(end.size), 0))
+
+
+def _whole(study: Study) -> pl.DataFrame:
+    """Each source from its first to its last slice: columns source, start_ps, end_ps. The profiler's own rows do not count."""
+    tracks = study.profile.tracks
+    hosts = tracks.with_row_index("track").filter(pl.col("kind") != int(TrackKind.PROFILER))
+    shown = study.profile.slices.lazy().filter(pl.col("kind") != int(Kind.OVERHEAD)).select("track", "start_ps", "dur_ps").collect()
+    by_track = shown.group_by("track").agg(start_ps=pl.col("start_ps").min(), end_ps=(pl.col("start_ps") + pl.col("dur_ps")).max())
+    rows = by_track.join(hosts.select("track", "source"), on="track", how="inner")
+    return rows.group_by("source").agg(pl.col("start_ps").min(), pl.col("end_ps").max()).sort("source")
+
+
+def _step_names(study: Study, where: pl.DataFrame, found: pl.DataFrame) -> pl.Series:
+    step = where["step"].gather(found["span"])
+    return study.profile.steps["name"].gather(step) if study.profile.steps.height else pl.Series([None] * found.height, dtype=pl.String)
+
+
+def _us(times: pl.Series) -> pl.Series:
+    return pl.Series(times.cast(pl.Float64).to_numpy() / US).fill_nan(None)
