@@ -26,10 +26,8 @@ class FileFacts:
 
     top: dict[str, Any]
     is_list: bool
-    headless: bool
-    """the text begins in the middle of the events"""
-    left_out: int
-    """texts too long to be an event"""
+    is_whole: bool
+    """the text begins where a trace begins, and ends where it ends"""
     damaged_header: int
 
 

@@ -29,10 +29,10 @@ def of_reading(source: Source, gathered: Gathered, file: FileFacts) -> list[Warn
         found.append(
             Warning("mended", f"{path}: {count} damaged places were mended (quotes, escapes, commas or words that are no JSON)", count)
         )
-    if damage["skipped"] + file.left_out:
-        count = damage["skipped"] + file.left_out
+    if damage["skipped"]:
+        count = damage["skipped"]
         found.append(Warning("skipped", f"{path}: {count} damaged or unknown events were skipped", count))
-    cut = damage["cut"] or int(file.headless or (not file.is_list and not _is_closed(gathered)))
+    cut = damage["cut"] or int(not file.is_whole)
     if cut:
         found.append(Warning("cut", f"{path}: the file is cut: it ends in the middle of its list of events, what comes after is lost", cut))
     if damage["untimed"]:
@@ -46,11 +46,6 @@ def of_reading(source: Source, gathered: Gathered, file: FileFacts) -> list[Warn
             Warning("mended", f"{path}: {gathered.lists} traces stand in the file one behind the other; all are shown", gathered.lists - 1)
         )
     return found
-
-
-def _is_closed(gathered: Gathered) -> bool:
-    """Whether the list of events ends, and the object around it."""
-    return gathered.ended and bool(gathered.trailers) and gathered.trailers[-1].rstrip(b" \t\r\n\x00").endswith(b"}")
 
 
 def unmatched(source: Source, unclosed: int, stray: int) -> Warning:

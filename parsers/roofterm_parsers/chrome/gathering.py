@@ -19,6 +19,10 @@ U32 = NDArray[np.uint32]
 OPEN_PS = -1
 """Length of a slice whose end is not known yet."""
 LONGEST_PS = 1 << 62
+LONGEST_TRAILER_BYTES = 4 << 20
+"""Longer ones are stack frames or samples, not facts of the trace."""
+CODED_BYTES = 250
+"""A text and its place in a dictionary, about."""
 _QUIET, _BLANK = 255, 254
 _NO_FIELDS: Lane = ("", "", "", "")
 """lane of an event without any fields, as JAX writes it at the end"""
@@ -71,11 +75,11 @@ class Gathered:
         own.names = _grown(own.names, [self.names[name] for name in block.new_names])
         own.texts = _grown(own.texts, [self.texts[text] for text in block.new_texts if text])
         self._learn_lanes()
-        behind = self.ended and not block.lists
-        self._note(block, behind)
         columns = block.columns
         lane, name = own.lanes[columns["lane"]], own.names[columns["name"]]
         what = self._what[lane]
+        behind = self.ended and not block.lists
+        self._note(block, behind, bool((what < NOTHING).any()))
         timed = columns["state"] == times.GOOD
         self.events += int(what.size)
         if not behind:
@@ -122,9 +126,10 @@ class Gathered:
 
     @property
     def bytes(self) -> int:
-        """Memory that is held, names and other texts apart."""
+        """Memory that is held, about."""
         tables = (self.slices, self.ends, self.marks, *self.groups.values())
-        return sum(table.bytes for table in tables)
+        coded = len(self.lanes) + len(self.names) + len(self.texts)
+        return sum(table.bytes for table in tables) + coded * CODED_BYTES
 
     def table(self, group: Group) -> Table | None:
         """What a kind of event holds, to be taken once; None if there is none."""
@@ -142,14 +147,13 @@ class Gathered:
         dur[begins] = OPEN_PS
         return dur
 
-    def _note(self, block: Block, behind: bool) -> None:
-        """Keep what the block says beside its events; behind the end of the list nothing is missed."""
-        events = block.columns["lane"].size
+    def _note(self, block: Block, behind: bool, has_events: bool) -> None:
+        """Keep what the block says beside its events. Behind the end of the list nothing is missed: other lists stand there."""
         if not behind:
             self.damage.update(block.damage)
-        self.trailers += block.trailers
+        self.trailers += [trailer for trailer in block.trailers if len(trailer) < LONGEST_TRAILER_BYTES]
         self.lists += block.lists
-        self.ended = block.ended or (behind and not events)
+        self.ended = block.ended or (behind and not has_events)
 
     def _learn_lanes(self) -> None:
         known = self._what.size

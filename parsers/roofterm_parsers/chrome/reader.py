@@ -23,7 +23,7 @@ ALONE_BYTES = 24 << 20
 """Text up to this size is decoded in this process: workers take a while to come up."""
 MOST_WORKERS = 6
 """More would wait for this process, which inflates and puts together."""
-MEMORY_PER_BYTE = 3.5
+MEMORY_PER_BYTE = 4.0
 """What a profile takes while it is put together, for each byte that was gathered."""
 
 
@@ -53,7 +53,8 @@ def read(
         gathering.alone(None)
         gathered = gathering.gathered
         top, damaged = header.top_level(splitter.header, gathered.trailers)
-        file = FileFacts(top, splitter.is_list, splitter.headless, splitter.left_out, damaged)
+        closed = splitter.is_list or (gathered.ended and splitter.last_byte == b"}")
+        file = FileFacts(top, splitter.is_list, closed and not splitter.headless, damaged)
         return assemble(gathered, file, source, xla=gathering.xla, check=gathering.check_and_tidy)
 
 

@@ -98,37 +98,45 @@ class Salvager(Generic[E]):
 
     def _next(self, data: bytes, bounds: list[int], i: int, *, last: bool) -> tuple[E | None, int, int]:
         """The event that starts at bounds[i], the bytes it takes, and which start comes after it."""
-        for j in range(i + 1, min(i + 1 + MOST_MERGED, len(bounds))):
-            event, used = self.whole(data[bounds[i] : bounds[j]])
+        start, end = bounds[i], bounds[i + 1]
+        event, used = self.whole(data[start:end])
+        if event is not None:
+            return event, used, i + 1
+        text = data[start:end]
+        is_tail = last and end == len(data)
+        if is_tail and not text.rstrip(_NOTHING).endswith((b"}", b"]")):
+            self._damage["cut"] += 1
+            return None, len(text), i + 1
+        event, used = self._mended(text)
+        if event is not None:
+            return event, used, i + 1
+        for j in range(i + 2, min(i + 1 + MOST_MERGED, len(bounds))):  # a list of objects within the event's arguments
+            event, used = self.whole(data[start : bounds[j]])
             if event is not None:
                 return event, used, j
-        end = bounds[i + 1]
-        event, used = self._mended(data[bounds[i] : end], is_tail=last and end == len(data))
+        if is_tail:
+            self._damage["cut"] += 1
+            return None, len(text), i + 1
+        event, used = self._outer(text)
+        self._damage["skipped" if event is None else "mended"] += 1
         return event, used, i + 1
 
-    def _mended(self, text: bytes, *, is_tail: bool) -> tuple[E | None, int]:
-        """The event in a damaged text, mended; None (and counted) if there is none in it."""
+    def _mended(self, text: bytes) -> tuple[E | None, int]:
+        """The event in a damaged text, mended and counted, and how many bytes it takes; None if it cannot be."""
         body = text.rstrip(_NOTHING)
-        if is_tail and not body.endswith((b"}", b"]")):
-            self._damage["cut"] += 1
-            return None, len(text)
         ends = [len(body), *(m.start() + 1 for m in _LIST_END.finditer(body))]
         for end in ends[: MOST_MERGED + 1]:
             found = mend(body[:end], self._is_event)
             if found is not None:
                 self._damage["mended"] += 1
                 return self.whole(found)[0], end
-        if is_tail:
-            self._damage["cut"] += 1
-            return None, len(text)
-        outer = outer_fields(body)
-        if outer is not None:
-            event, _ = self.whole(outer)
-            if event is not None:
-                self._damage["mended"] += 1
-                return event, len(body)
-        self._damage["skipped"] += 1
         return None, len(text)
+
+    def _outer(self, text: bytes) -> tuple[E | None, int]:
+        """What the outer fields of a text say, if they are whole."""
+        outer = outer_fields(text)
+        event = None if outer is None else self.whole(outer)[0]
+        return event, len(text.rstrip(_NOTHING)) if event is not None else len(text)
 
     def _is_event(self, text: bytes) -> bool:
         event, used = self.whole(text)

@@ -22,7 +22,7 @@ BUFFER_BYTES = BLOCK_BYTES + (64 << 10)
 """What a buffer for a block must hold."""
 LONGEST_HEADER_BYTES = 64 << 20
 LONGEST_EVENT_BYTES = 32 << 20
-"""Text without the end of an event for longer than this is left out, and counted."""
+"""Text without the end of an event for longer than this is cut where it is: no event is that long."""
 _READ_BYTES = 1 << 20
 _WINDOW = 64 << 10
 
@@ -53,7 +53,7 @@ class Piece:
 
 
 class Splitter:
-    """Cuts the text of one input. `header` and `is_list` are known at once, `left_out` at the end."""
+    """Cuts the text of one input. `header` and `is_list` are known at once, `last_byte` at the end."""
 
     def __init__(self, stream: ByteSource, path: str, report: Callable[[int], None], cancelled: Callable[[], bool]) -> None:
         """Reads up to the first event. Raises ProfileError if there is none to come, Interrupted if `cancelled()`."""
@@ -63,8 +63,8 @@ class Splitter:
         self._done = 0
         self._ended = False
         self._exhausted = False
-        self.left_out = 0
-        """pieces of text too long to be an event"""
+        self.last_byte = b""
+        """the last that is no blank, once the end is reached"""
         self.headless = False
         """the text begins in the middle of the events"""
         self.header, self.is_list, self._rest = self._open(path)
@@ -95,9 +95,10 @@ class Splitter:
             if cut is not None:
                 return self._up_to(text, len(text), cut)
             if len(text) > LONGEST_EVENT_BYTES:
-                self.left_out += 1
-                self._offset += len(text) - _WINDOW
-                del text[:-_WINDOW]
+                self._rest = b""
+                piece = Piece(text, self._offset, False)
+                self._offset += len(text)
+                return piece
             for _ in range(BLOCK_BYTES // _READ_BYTES):
                 text += self._read(_READ_BYTES)
             if self._ended:
@@ -112,6 +113,7 @@ class Splitter:
 
     def _last(self, text: Bytes) -> Piece:
         self._exhausted = True
+        self.last_byte = bytes(text[-_WINDOW:]).rstrip(_BLANK)[-1:] or self.last_byte
         return Piece(text, self._offset, True)
 
     def _read(self, size: int) -> bytes:
