@@ -221,6 +221,65 @@ class Finding(msgspec.Struct):
     where: dict[str, str]
 
 
+class LaunchPath(msgspec.Struct):
+    """How device work was launched (`analysis.launches`)."""
+
+    launches: int
+    """calls that launched work"""
+    launches_per_step: float | None
+    kernels: int
+    mean_kernel_us: float | None
+    short_kernels: int
+    """kernels under 10 us"""
+    short_kernels_pct: float | None
+    short_time_pct: float | None
+    """their share of all kernels' time"""
+    delay_mean_us: float | None
+    delay_p50_us: float | None
+    delay_p99_us: float | None
+    delay_max_us: float | None
+    clock_faults: int
+    """launches whose work starts before the call did; no delay is counted for them"""
+    queue_mean: float | None
+    queue_max: int | None
+    """most launched and not yet started on one stream"""
+    found_empty_pct: float | None
+    """launches that found nothing else waiting on their stream"""
+    graph_launches: int
+    graph_pieces: int
+    """pieces of device work that graph launches replayed"""
+    orphans: int | None
+    """work without a call: launched before the window; None: the file holds no calls at all"""
+    silent_calls: int
+    """kernel launches without work in the file: captured into a graph, or lost"""
+
+
+class GraphReplay(msgspec.Struct):
+    """The replays of one graph: launches of the same work in the same order."""
+
+    launches: int
+    pieces: int
+    """of one replay"""
+    device_us: float
+    """mean union of a replay's work"""
+    layers: str | None
+    """what repeats in it, such as "36 x 15": 36 times the same 15 kernels; None: nothing does"""
+    capture: str | None
+    """the capture trace that gave its ops; None: none did"""
+
+
+class ChainLink(msgspec.Struct):
+    """One step on the way from the host to a piece of device work."""
+
+    kind: str
+    """step, annotation, module, python, op, forward, captured op, call, graph, kernel, copy or memset"""
+    name: str
+    start_us: float | None
+    dur_us: float | None
+    slice: int | None = None
+    """None: the slice lies in the capture trace"""
+
+
 TABLES: dict[str, tuple[str, ...]] = {}
 """Columns of each `ops --by` table, in order: the shared ones first."""
 
@@ -234,3 +293,9 @@ TABLES["kernel"] = (
 )  # fmt: skip
 TABLES["op"] = (*_SHARED, "self_device_us", "shapes", "is_backward", "memory_bytes", "self_memory_bytes")
 TABLES["gap"] = (*_SHARED, "start_us", "device", "step", "before", "after", "host_kind", "host_wait_us", "kernel_gap_us", "thread")
+TABLES["iteration"] = (
+    *_SHARED, "phase", "sequences", "prompt_tokens", "generated_tokens", "context_tokens", "causal_pairs", "tokens_per_s",
+    "inter_token_p50_us", "inter_token_p99_us", "compute_us", "exposed_comm_us", "exposed_copy_us", "idle_us", "host_wait_us",
+    "kernel_gap_us", "launched_device_us", "launches",
+)  # fmt: skip
+"""An iteration's tokens, breakdown and launches are means over the iterations of the row."""
