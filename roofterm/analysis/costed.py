@@ -145,7 +145,7 @@ def _numbered(pieces: pl.DataFrame) -> pl.DataFrame:
     """Pieces with the item of each: those of one owner on one device; without an owner, every piece is its own.
 
     Work of an op without a cost (a compiled region, a custom op) is an item for each category of it: nothing tells that it
-    is all of one kind.
+    is all of one kind. An op of a captured graph runs once in every replay.
     """
     by_hlo = pl.col("hlo_instance").is_not_null()
     alone = pl.col("owner").is_null() & ~by_hlo
@@ -155,6 +155,7 @@ def _numbered(pieces: pl.DataFrame) -> pl.DataFrame:
         pl.when(pl.col("cost").is_null() & ~by_hlo).then("category"),
         "hlo_instance",
         "device",
+        pl.when(pl.col("graph") & pl.col("owner").is_not_null()).then("launch"),
     )
     return pieces.with_columns(item=(key.rank("dense") - 1).cast(pl.UInt32)).sort("item", "start_ps", maintain_order=True)
 
