@@ -1,0 +1,147 @@
+"""Small XPlane profiles that `make_xplane` makes large: built by hand, in the layouts of real ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.xspace import Plane, Ref, breakdown, space, tpu_plane
+
+SAMPLES = Path(__file__).resolve().parents[1] / "samples"
+TPU = b"/device:TPU:"
+
+CATEGORIES = ("convolution fusion", "loop fusion", "custom-call", "data formatting", "all-reduce", "copy", "non-fusion elementwise")
+PROGRAM = 4242
+READ, WRITE = 1, 2
+HBM, VMEM = 1, 3
+
+CORES, STEPS, LAYERS = 4, 5, 96
+HOST_THREADS = 3
+
+
+def tpu_sample() -> bytes:
+    """The project's own TPU sample, or where there is none a training run built by hand."""
+    for path in sorted(SAMPLES.glob("**/*.xplane.pb")):
+        content = path.read_bytes()
+        if TPU in content:
+            return content
+    return training()
+
+
+def uniform(ops: int = 3000, per_step: int = 5000) -> bytes:
+    """One step of one core; every op event carries the same stats, in the same order. A host thread beside it."""
+    core = tpu_plane()
+    known = [
+        _op(
+            core,
+            f"{CATEGORIES[i % len(CATEGORIES)].split()[0]}.{i}",
+            CATEGORIES[i % len(CATEGORIES)],
+            i,
+            (i * 7919) % 2**34,
+            (i * 104729) % 2**28,
+        )
+        for i in range(ops)
+    ]
+    at, events = 1_000_000, []
+    for i in range(per_step):
+        dur = 20_000 + i * 2_654_435_761 % 4_000_000
+        events.append(core.event(known[i * 7 % ops], at, dur, device_offset_ps=at, device_duration_ps=dur))
+        at += dur + 1250
+    core.line("Steps", [core.event("train", 1_000_000, at - 1_000_000, group_id=0)], id=1)
+    core.line("XLA Modules", [core.event(f"jit_step({PROGRAM})", 1_000_000, at - 1_000_000, run_id=1)], id=2)
+    core.line("XLA Ops", events, id=3)
+    host = Plane("/host:CPU", id=1)
+    calls = [host.event(f"$file.py:{i % 50} call_{i % 50}", i * 9_000, 5_000 + i % 777) for i in range(per_step // 20)]
+    host.line("python", calls, id=9)
+    return space(core, host, host="worker-0")
+
+
+def training() -> bytes:
+    """Five steps on four cores: loops with ops inside, collectives, custom calls with costs of their own, copies beside them."""
+    cores = [_training_core(number) for number in range(CORES)]
+    return space(*cores, _training_host(), host="worker-0")
+
+
+def _training_core(number: int) -> Plane:
+    core = tpu_plane(
+        number,
+        has_megacore=0,
+        has_merged_vmem=1,
+        peak_vmem_rd_bw_gigabytes_per_second=2000.0,
+        peak_vmem_wr_bw_gigabytes_per_second=1500.0,
+    )
+    loop = _op(core, "while.1", "while", 1, 0, 0)
+    layer = [
+        _op(
+            core,
+            f"{CATEGORIES[i % len(CATEGORIES)].split()[0]}.{i}",
+            CATEGORIES[i % len(CATEGORIES)],
+            i + 2,
+            2 ** (24 + i % 9),
+            2 ** (20 + i % 6),
+        )
+        for i in range(14)
+    ]
+    pull, push = _op(core, "copy-start.3", "copy", 90, 0, 2**20), _op(core, "copy-done.3", "async-done", 91, 0, 2**20)
+    steps, modules, ops, beside = [], [], [], []
+    at = 5_353_251_593_250 + number * 17_000
+    for step in range(STEPS):
+        began, inside = at, []
+        for turn in range(LAYERS):
+            for place, op in enumerate(layer):
+                dur = 310_000 + (place * 977_331 + turn * 12_347 + step * 777) % 9_000_000
+                inside.append(_timed(core, op, at, dur, place, turn))
+                at += dur + 1_172
+            if turn % 4 == 0:
+                beside.append(core.event(push, began, at - began, hlo_op="copy-done.3", flow=616_168_039 + turn, id=turn))
+        ops += [core.event(loop, began, at - began, device_offset_ps=began - 14_617_000, device_duration_ps=at - began), *inside]
+        for move in (pull, push):
+            ops.append(core.event(move, at, 78_000, device_offset_ps=at - 14_617_000, device_duration_ps=78_000))
+            at += 80_000
+        steps.append(core.event("train", began, at - began, group_id=step))
+        modules.append(core.event(f"jit_step({PROGRAM})", began, at - began, run_id=step + 1, replica_id=number, queue_id=0, core_type=0))
+        at += 2_000_000_000
+    for number_, (name, events) in enumerate((("Steps", steps), ("XLA Modules", modules), ("XLA Ops", ops), ("Async XLA Ops", beside)), 1):
+        core.line(name, events, id=number_)
+    return core
+
+
+def _timed(core: Plane, op: int, at: int, dur: int, place: int, turn: int) -> bytes:
+    """An op's event with what its category says beyond its times."""
+    times = {"device_offset_ps": at - 14_617_000, "device_duration_ps": dur}
+    category = CATEGORIES[place % len(CATEGORIES)]
+    if category == "custom-call":
+        return core.event(op, at, dur, **times, flops=2**26 + turn, bytes_accessed=2**21)
+    if category == "all-reduce":
+        return core.event(op, at, dur, **times, all_reduce_unique_id=65_537 + turn)
+    return core.event(op, at, dur, **times)
+
+
+def _op(core: Plane, name: str, category: str, symbol: int, flops: int, size: int) -> int:
+    shape = "bf16[8,2048,4096]{2,1,0:T(8,128)(2,1)}"
+    text = f"%{name} = {shape} fusion({shape} %p.{symbol}), kind=kOutput, calls=%fused.{symbol}"
+    return core.op(
+        text,
+        name,
+        hlo_category=Ref(category),
+        program_id=PROGRAM,
+        symbol_id=symbol + 1,
+        flops=flops,
+        model_flops=flops,
+        bytes_accessed=size,
+        memory_access_breakdown=breakdown((READ, HBM, size // 2), (WRITE, HBM, size // 4), (READ, VMEM, size // 4)),
+        tf_op=f"jit(step)/jit(main)/transformer/layer_{symbol % 32}/mlp/dot_general:",
+        source=f"/app/model.py:{symbol}",
+    )
+
+
+def _training_host() -> Plane:
+    host = Plane("/host:CPU", id=1)
+    for thread in range(HOST_THREADS):
+        events, at = [], 5_353_000_000_000
+        for i in range(STEPS * 60):
+            name = ("PjitFunction(step)", "ExecuteHelper", "BufferFromHostBuffer", "$train.py:31 step")[i % 4]
+            stats = ({}, {"queue_id": i % 2}, {"size": 4 * i, "device": "TPU:0"}, {"_ct": 12, "_p": 90_000 + i})[i % 4]
+            events.append(host.event(name, at, 1_000_000 + i * 911, **stats))
+            at += 40_000_000
+        host.line(f"thread {thread}", events, id=700 + thread)
+    return host
