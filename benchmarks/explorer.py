@@ -1,0 +1,228 @@
+"""The explorer in the hand: from key to final content, and how many bytes a key sends, on a pseudo-terminal.
+
+    python -m benchmarks.explorer [--slices 5000000] [--rows 1000000] [--presses 9] [--cached-mb 1000]
+
+Also: first paint and first figures of a cached profile against an empty Textual program, and the CPU time of --version.
+Prints medians as Markdown, with what is promised.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchmarks.figures import NOTHING, load_text, machine, share, table, verdict
+from benchmarks.loading import ROOT, make_traces
+from benchmarks.peers import CONTENDERS, default_home
+from benchmarks.process_tree import run
+from benchmarks.pseudo_terminal import Answer, PseudoTerminal
+
+SIZES = ((80, 24), (200, 60))
+PAGE_BYTES, LINE_BYTES = 6_000, 600
+"""promised at 80x24"""
+
+PAGE_DOWN = "\x1b[6~"
+RIGHT = "\x1b[C"
+ESCAPE = "\x1b"
+
+
+@dataclass(frozen=True)
+class Gesture:
+    """A key on a screen, pressed again and again; `before` brings the screen to where it makes sense."""
+
+    name: str
+    keys: tuple[str, ...]
+    """pressed in turn"""
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+    most_ms: tuple[int, int] = (50, 100)
+    """promised at 80x24 and at 200x60"""
+    most_bytes: int = PAGE_BYTES
+
+
+PLOT_MS = (100, 150)
+GESTURES = (
+    Gesture("table: page down", (PAGE_DOWN,), before=("3",)),
+    Gesture("table: one row down", ("k", "j"), most_bytes=LINE_BYTES),
+    Gesture("table: next sort column", ("s",)),
+    Gesture("table: reverse", ("r",)),
+    Gesture("table: filter by category", ("c",), after=(ESCAPE,)),
+    Gesture("table: a letter of a filter", tuple("elementwise"), before=("/",), after=(ESCAPE,)),
+    Gesture("timeline: zoom in", ("+",), before=("4",)),
+    Gesture("timeline: pan, zoomed in", ("h",)),
+    Gesture("timeline: next slice", (RIGHT,)),
+    Gesture("timeline: zoom out", ("-",)),
+    Gesture("timeline: pan, whole profile half shown", ("l", "h"), before=("0", "+")),
+    Gesture("plot: zoom", ("+", "+", "+", "-", "-", "-"), before=("2",), most_ms=PLOT_MS),
+    Gesture("plot: cursor to next point", ("n",), before=("0",), most_ms=PLOT_MS, most_bytes=LINE_BYTES),
+    Gesture("plot: pan", ("L", "H"), before=("+", "+"), most_ms=PLOT_MS),
+    Gesture("plot: filter by category", ("c",), before=("0",), after=(ESCAPE,), most_ms=PLOT_MS),
+)
+
+
+@dataclass
+class Measured:
+    """All presses of a gesture, by the size of the terminal."""
+
+    gesture: Gesture
+    answers: dict[tuple[int, int], list[Answer]] = field(default_factory=dict)
+
+
+def measure_keys(slices: int, rows: int, presses: int, gestures: Sequence[Gesture] = GESTURES) -> list[Measured]:
+    """Every gesture at every size, in one run of the explorer."""
+    measured = [Measured(gesture) for gesture in gestures]
+    command = [sys.executable, "-m", "benchmarks.contenders.large_explorer", str(slices), str(rows)]
+    _say("making the profile and asking for its first figures")
+    with PseudoTerminal(command, *SIZES[0], environment()) as terminal:
+        terminal.seconds_until(r"busy", patience=1800)
+        terminal.rest()
+        for size in SIZES:
+            terminal.resize(*size)
+            terminal.rest(patience=600)
+            for one in measured:
+                gesture = one.gesture
+                for keys in gesture.before:
+                    terminal.press(keys, patience=600)
+                terminal.press(gesture.keys[0], patience=600)  # the first one may have to compute what the others find
+                answers = [terminal.press(gesture.keys[(at + 1) % len(gesture.keys)]) for at in range(presses)]
+                one.answers[size] = [answer for answer in answers if answer.bytes]  # at the end of a range a key does nothing
+                for keys in gesture.after:
+                    terminal.press(keys)
+                _say(f"{size[0]}x{size[1]} {gesture.name}: {_ms(one, size):.0f} ms, {_bytes(one, size):,.0f} bytes")
+    return measured
+
+
+@dataclass(frozen=True)
+class Starts:
+    """Medians, seconds from the start of the process."""
+
+    empty_painted: float
+    first_paint: float
+    first_figures: float
+    version_cpu: float
+
+
+def measure_starts(trace: Path, cache: Path, rounds: int) -> Starts:
+    """An empty Textual program and the explorer over a cached profile, in turns."""
+    env = {**environment(), "XDG_CACHE_HOME": str(cache)}
+    explore: list[str | Path] = [sys.executable, "-m", "roofterm.cli.main", trace]
+    subprocess.run([*explore, "--format", "json", "-o", os.devnull], env={**os.environ, **env}, check=True, cwd=ROOT)  # fills the cache
+    empty, paint, figures, version = [], [], [], []
+    for _ in range(rounds):
+        with PseudoTerminal([sys.executable, CONTENDERS / "empty_app.py"], *SIZES[0], env) as terminal:
+            empty.append(terminal.seconds_until("painted"))
+            terminal.rest()
+        with PseudoTerminal(explore, *SIZES[0], env) as terminal:
+            paint.append(terminal.seconds_until("roofterm"))
+            figures.append(terminal.seconds_until(r"busy +[\d.]+%"))
+            terminal.rest()
+        version.append(run([sys.executable, "-m", "roofterm.cli.main", "--version"], env=env).cpu_s)
+    return Starts(*(statistics.median(found) for found in (empty, paint, figures, version)))
+
+
+def environment() -> dict[str, str]:
+    """A terminal of 256 colours, as over SSH, and this checkout's roofterm."""
+    paths = os.pathsep.join([str(ROOT), str(ROOT / "parsers"), os.environ.get("PYTHONPATH", "")])
+    return {"PYTHONPATH": paths, "TERM": "xterm-256color", "COLORTERM": "", "NO_COLOR": "", "LC_ALL": "C.UTF-8", "TMUX": "", "STY": ""}
+
+
+def keys_table(measured: Sequence[Measured]) -> str:
+    head = [
+        "key to last byte, median",
+        *(f"{width}x{height}" for width, height in SIZES),
+        "worst",
+        "at most",
+        "",
+        f"bytes at {SIZES[0][0]}x{SIZES[0][1]}",
+        "at most",
+        "",
+    ]
+    rows = []
+    for one in measured:
+        gesture = one.gesture
+        medians = [_ms(one, size) for size in SIZES]
+        worst = max((answer.seconds for answers in one.answers.values() for answer in answers), default=0.0) * 1000
+        held = all(median <= most for median, most in zip(medians, gesture.most_ms, strict=True))
+        sent = _bytes(one, SIZES[0])
+        rows.append(
+            [
+                gesture.name,
+                *(f"{median:.0f} ms" for median in medians),
+                f"{worst:.0f} ms",
+                " / ".join(map(str, gesture.most_ms)),
+                "held" if held else "missed",
+                f"{sent:,.0f}",
+                f"{gesture.most_bytes:,}",
+                verdict(sent, gesture.most_bytes),
+            ]
+        )
+    return table(head, rows)
+
+
+def starts_table(starts: Starts, megabytes: int) -> str:
+    paint, figures = starts.first_paint / starts.empty_painted, starts.first_figures / starts.empty_painted
+    rows = [
+        ["empty Textual program, painted", f"{starts.empty_painted:.2f} s", NOTHING, NOTHING, ""],
+        ["roofterm, first paint", f"{starts.first_paint:.2f} s", share(paint), "1.30", verdict(paint, 1.3)],
+        [
+            f"roofterm, first figures of {megabytes:,} MB from the cache",
+            f"{starts.first_figures:.2f} s",
+            share(figures),
+            "3.00",
+            verdict(figures, 3),
+        ],
+        ["roofterm --version, CPU", f"{starts.version_cpu:.3f} s", NOTHING, "0.150 s", verdict(starts.version_cpu, 0.15)],
+    ]
+    return table(["start, median", "time", "of the empty one's", "at most", ""], rows)
+
+
+def _ms(one: Measured, size: tuple[int, int]) -> float:
+    """Median time; not a number if no press was answered."""
+    answers = one.answers[size]
+    return statistics.median(answer.seconds for answer in answers) * 1000 if answers else float("nan")
+
+
+def _bytes(one: Measured, size: tuple[int, int]) -> float:
+    answers = one.answers[size]
+    return statistics.median(answer.bytes for answer in answers) if answers else float("nan")
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--slices", type=int, default=5_000_000, help="in the profile that the keys are pressed over")
+    parser.add_argument("--rows", type=int, default=1_000_000, help="of its table of kernels")
+    parser.add_argument("--presses", type=int, default=9, help="of each key")
+    parser.add_argument("--cached-mb", type=int, default=1000, help="size of the trace whose first figures are waited for; 0: none")
+    parser.add_argument("--data", type=Path, default=default_home() / "data", help="where the trace is kept")
+    args = parser.parse_args()
+    loads = [os.getloadavg()[0]]
+    print(machine(), end="\n\n", flush=True)
+    if args.cached_mb:
+        (trace,) = make_traces([args.cached_mb], args.data)
+        cache = Path(tempfile.mkdtemp(prefix="cache-", dir=args.data))
+        try:
+            starts = measure_starts(trace.packed, cache, args.presses)
+        finally:
+            shutil.rmtree(cache, ignore_errors=True)
+        print(starts_table(starts, args.cached_mb), end="\n\n", flush=True)
+        loads.append(os.getloadavg()[0])
+    if args.slices:
+        print(keys_table(measure_keys(args.slices, args.rows, args.presses)), end="\n\n")
+        loads.append(os.getloadavg()[0])
+    print(load_text(loads))
+
+
+if __name__ == "__main__":
+    main()
