@@ -5,7 +5,8 @@ The commands, the report and the explorer all show a Study's results, so a figur
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import dataclasses
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar, cast
 
@@ -16,8 +17,16 @@ from numpy.typing import NDArray
 from roofterm.analysis import profiler_tree, steps, tables
 from roofterm.analysis.categories import HOST_CATEGORIES, TITLES, Category, classify, kernel_facts
 from roofterm.analysis.costs.profiler import profiler_flops
+from roofterm.analysis.dispatch import dispatch_chain
 from roofterm.analysis.filters import parse
+from roofterm.analysis.graphs import replay_groups
+from roofterm.analysis.iteration_table import iteration_table
+from roofterm.analysis.iterations import as_steps, engine_iterations, facts_of_steps, find_iterations
+from roofterm.analysis.joining import Joined, with_captures
+from roofterm.analysis.launches import launch_path
 from roofterm.analysis.occupancy import occupancies
+from roofterm.analysis.phase_table import phase_breakdown, phase_rows
+from roofterm.analysis.phases import host_phases, phase_names, work_phases
 from roofterm.analysis.roofline import Bounded, above_roof, bounded, flops_total, roof_warnings, roofline
 from roofterm.analysis.row_filter import row_predicate
 from roofterm.analysis.scope import ALL, STEADY, RoofChoice, Scope
@@ -40,8 +49,16 @@ T = TypeVar("T")
 class Study:
     """Results over one profile. Not thread-safe: one thread asks at a time."""
 
-    def __init__(self, profile: Profile, roofs: RoofChoice | None = None) -> None:
-        self.profile = profile
+    def __init__(self, profile: Profile, roofs: RoofChoice | None = None, captures: Sequence[Profile] = ()) -> None:
+        """`captures`: traces of graph captures, for the ops of what `profile` replays."""
+        self.given = profile
+        """the profile as it was read"""
+        self.iterations = find_iterations(profile) if profile.steps.height == 0 else engine_iterations(profile)
+        """what is told of iterations beside the file's step markers, schema `iterations.ITERATIONS`"""
+        told = profile.steps.height == 0 and self.iterations.height > 0
+        self.profile = dataclasses.replace(profile, steps=as_steps(self.iterations)) if told else profile
+        """the profile, with iterations for steps where the file marks none"""
+        self.captures = captures
         self.roofs = roofs or RoofChoice()
         self._kept: dict[object, object] = {}
 
@@ -84,6 +101,18 @@ class Study:
         categories[self.facts["slice"].to_numpy()] = self.facts["category"].to_numpy()
         return categories
 
+    @cached_property
+    def host_phase(self) -> NDArray[np.uint8]:
+        """`phases.Phase` of each host slice."""
+        return host_phases(self.profile)
+
+    @cached_property
+    def phase(self) -> NDArray[np.uint8]:
+        """`phases.Phase` of each slice: that of device work by its launch."""
+        phase = self.host_phase.copy()
+        phase[self.work["slice"].to_numpy()] = self.work_phase
+        return phase
+
     # Frames
 
     @cached_property
@@ -102,6 +131,26 @@ class Study:
     def windows(self) -> pl.DataFrame:
         """Windows of the steps, schema `steps.WINDOWS`."""
         return steps.step_windows(self.profile, self.work)
+
+    @cached_property
+    def work_phase(self) -> NDArray[np.uint8]:
+        """`phases.Phase` of each piece of device work, row for row with `work`."""
+        return work_phases(self.profile, self.work, self.host_phase, self.step_facts["phase"])
+
+    @cached_property
+    def step_facts(self) -> pl.DataFrame:
+        """For each row of `profile.steps` what is told of its batch: columns of `iterations.ITERATIONS` from `phase` on."""
+        return facts_of_steps(self.profile.steps, self.iterations)
+
+    @cached_property
+    def captured(self) -> Joined:
+        """The profile with what the capture traces tell of its graph replays."""
+        return with_captures(self.profile, self.captures, self.iterations)
+
+    @property
+    def joined(self) -> Profile:
+        """The profile with captured ops behind its own slices; the profile itself where nothing was captured."""
+        return self.captured.profile
 
     @cached_property
     def profiler_events(self) -> pl.DataFrame:
@@ -125,8 +174,9 @@ class Study:
             "warnings",
             lambda: [
                 *self.profile.warnings,
+                *self.captured.match.warnings,
                 *device_warnings(self.devices()),
-                *roof_warnings(above_roof(self.profile, self.bounded(), self.device)),
+                *roof_warnings(above_roof(self.joined, self.bounded(), self.device)),
             ],
         )
 
@@ -158,6 +208,33 @@ class Study:
         part = Scope(step=scope.step, window_ps=scope.window_ps, rank=scope.rank, infeed=scope.infeed)
         return self._keep(("roofline", part, top), lambda: self._roofline(part, top))
 
+    def launch_path(self, scope: Scope = STEADY) -> results.LaunchPath | None:
+        """How a scope's device work was launched; None where no device worked."""
+        part = self.selection(scope)
+        return launch_path(self.profile, part.work, part.windows.filter(pl.col("pieces") > 0).height)
+
+    def graph_replays(self) -> list[results.GraphReplay]:
+        """The graphs that the file replays, most device time first."""
+        paths = [graph and self.captures[graph.capture].sources[0].path for graph in self.captured.match.graph_of]
+        return self._keep("graphs", lambda: replay_groups(self.profile, paths))
+
+    def phase_of_work(self) -> pl.Series:
+        """Phase of each piece of device work as text, row for row with `work`; null: nothing tells it."""
+        return phase_names(self.work_phase)
+
+    def phase_breakdown(self) -> pl.DataFrame:
+        """Device and host time of each step by phase, schema `phase_table.BREAKDOWN`."""
+        return phase_breakdown(self.profile, self.work, self.windows, self.work_phase, self.host_phase, self.self_ps)
+
+    def phase_rows(self, scope: Scope = STEADY) -> list[results.RooflineRow]:
+        """The roofline of each phase, most time first."""
+        chosen = self.work["slice"].is_in(self.selection(scope).work["slice"].implode())
+        return phase_rows(self.bounded(scope), self.work.filter(chosen), self.work_phase[chosen.to_numpy()], self.device)
+
+    def dispatch_chain(self, slice_id: int) -> list[results.ChainLink]:
+        """What led to a slice: annotation, module, Python line, op, call, work."""
+        return dispatch_chain(self, slice_id)
+
     def findings(self, scope: Scope = STEADY) -> list[results.Finding]:
         """What to fix first, most time at stake first."""
         return []
@@ -170,6 +247,8 @@ class Study:
             used = self._utilisation(mine, row.dur_us / 1e6, mine["device"].n_unique())
             row.mfu_pct, row.hfu_pct = used.mfu_pct, used.hfu_pct
         use = step_use(self.profile, self.work, self.windows, self.facts.select("slice", "tensor_core"), self.occupancy)
+        for row, step in zip(rows, self.windows["step"], strict=True):
+            row.phase = self.step_facts["phase"][step]
         for row, shares in zip(rows, use.iter_rows(named=True), strict=True):
             for name, share in shares.items():
                 setattr(row, name, share)
@@ -181,7 +260,8 @@ class Study:
         return mfu(items, seconds, devices, peak[1] if peak else None)
 
     def _summary(self) -> results.Summary:
-        summary = summarise(self.profile, self.work, self.self_ps, self.steps(), self.flops_total)
+        marked = self.steps() if self.given.steps.height else []
+        summary = summarise(self.given, self.work, self.self_ps, marked, self.flops_total)
         part = self.selection(STEADY)
         if part.windows.height:
             # Ranks work side by side: each device counts the time of its own steps.
@@ -200,6 +280,8 @@ class Study:
 
     def _table(self, by: str, scope: Scope, group: str | None) -> pl.DataFrame:
         part = self.selection(scope)
+        if by == "iteration":
+            return self._iteration_table(scope)
         if by in ("kernel", "category"):
             return self._work_table(by, scope, part)
         if self.is_torch:
@@ -216,11 +298,11 @@ class Study:
             category=pl.col("category").replace_strict(titles, return_dtype=pl.String), dtype=pl.col("dtype").cast(pl.String)
         )
         if by == "kernel":
-            table = tables.kernel_table(self.profile, part.work, named, self.names["short"], self.occupancy)
-            worked = by_kernel(self.profile, self.bounded(scope), self.facts)
+            table = tables.kernel_table(self.joined, self.captured.hung(part.work), named, self.names["short"], self.occupancy)
+            worked = by_kernel(self.joined, self.bounded(scope), self.facts)
         else:
             table = tables.category_table(self.profile, part.work, named)
-            worked = by_category(self.profile, self.bounded(scope), self.facts).with_columns(
+            worked = by_category(self.joined, self.bounded(scope), self.facts).with_columns(
                 name=pl.col("name").replace_strict(titles, return_dtype=pl.String)
             )
         return table.update(worked, on="name", how="left") if worked.height else table
@@ -228,7 +310,22 @@ class Study:
     def bounded(self, scope: Scope = ALL) -> Bounded:
         """The costs and bounds of a scope's device work: what every roofline row is a sum of."""
         part = Scope(step=scope.step, window_ps=scope.window_ps, rank=scope.rank)
-        return self._keep(("bounded", part), lambda: bounded(self.profile, self.selection(part).work, self.facts, self.device))
+        return self._keep(("bounded", part), lambda: self._bounded(part))
+
+    def _bounded(self, scope: Scope) -> Bounded:
+        return bounded(self.joined, self.captured.hung(self.selection(scope).work), self.facts, self.device)
+
+    def _iteration_table(self, scope: Scope) -> pl.DataFrame:
+        if self.given.steps.height and self.iterations.height:
+            # The engine's iterations lie inside the profiler's steps, or across them.
+            unmarked = dataclasses.replace(self.given, steps=self.given.steps[:0])
+            return Study(unmarked, self.roofs, self.captures)._iteration_table(scope)
+        chosen = self.selection(scope).windows["step"]
+        taken = self.windows["step"].is_in(chosen.implode())
+        if scope.rank is not None:
+            taken &= pl.Series([row.rank == scope.rank for row in self.steps()], dtype=pl.Boolean)
+        facts = self.step_facts[self.windows["step"]]
+        return iteration_table(facts, self.windows, self.steps(), self.bounded().items, taken.to_list())
 
     def _profiler_table(self, part: Selection, by_shape: bool) -> pl.DataFrame:
         events = self.profiler_events
@@ -252,7 +349,7 @@ class Study:
 
     def _roofline(self, scope: Scope, top: int) -> results.Roofline:
         part = self.selection(scope)
-        return roofline(self.profile, self.bounded(scope), part.work, self.device, part.windows, scope, top)
+        return roofline(self.joined, self.bounded(scope), part.work, self.device, part.windows, scope, top)
 
     @property
     def device(self) -> results.DeviceInfo | None:

@@ -64,6 +64,7 @@ READING = (
     _value("--roofs", help="which roofs to prefer", choices=("measured", "vendor", "trace")),
     _value("--peak", help="a compute roof in TFLOP/s, such as bf16=989", action="append", default=[], metavar="DTYPE=TFLOPS"),
     _value("--bandwidth", help="a memory roof in GB/s, such as hbm=3350", action="append", default=[], metavar="LEVEL=GBPS"),
+    _value("--capture", help="trace of the graphs' capture, or a folder of them (default: capture_traces/ beside PATH)", metavar="PATH"),
     _flag("--no-infeed", help="leave infeed and outfeed out"),
 )
 
@@ -92,9 +93,14 @@ COMMANDS = (
     Command(
         "ops",
         "ops",
-        "one table: kernels, ops or categories",
+        "one table: kernels, ops, categories or iterations",
         (
-            _value("--by", help="kernel (default), op or category", choices=("kernel", "op", "category"), default="kernel"),
+            _value(
+                "--by",
+                help="kernel (default), op, category or iteration",
+                choices=("kernel", "op", "category", "iteration"),
+                default="kernel",
+            ),
             _value("--group", help="split the rows of ops by input shape", choices=("shape",)),
             *ANY,
         ),
@@ -106,7 +112,10 @@ COMMANDS = (
         "how near the program, its ops or its kernels come to the hardware's limits",
         (
             _value(
-                "--level", help="program, category, op (default) or kernel", choices=("program", "category", "op", "kernel"), default="op"
+                "--level",
+                help="program, phase, category, op (default) or kernel",
+                choices=("program", "phase", "category", "op", "kernel"),
+                default="op",
             ),
             _value("--xprof", help="XProf's roofline tool as this version has it (2.24.2 or 2.23.1), in JSON", metavar="VERSION"),
             *ANY,

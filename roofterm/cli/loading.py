@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Event
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from roofterm.analysis.scope import RoofChoice, Scope
 from roofterm.cli.arguments import Arguments
@@ -17,6 +18,9 @@ from roofterm.text.safe import safe_text
 from roofterm.text.units import bytes_text
 from roofterm_parsers.opening import Progress, open_profile
 from roofterm_parsers.profile import Profile
+
+if TYPE_CHECKING:
+    from roofterm.analysis.study import Study
 
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -37,6 +41,16 @@ def load(args: Arguments) -> Profile:
         finally:
             if line:
                 line.clear()
+
+
+def study_of(args: Arguments) -> Study:
+    """The study of the command's PATHs, with the capture traces of its graphs. Raises as `load` does."""
+    from roofterm.analysis.study import Study
+    from roofterm.captures import open_captures
+
+    profile = load(args)
+    captures = open_captures(profile, args.capture, cache=not args.no_cache, max_memory=memory_limit(args.max_memory))
+    return Study(profile, roofs_of(args), captures)
 
 
 def scope_of(args: Arguments, step: str) -> Scope:

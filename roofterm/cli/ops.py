@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from roofterm.analysis.filters import FilterError
 from roofterm.analysis.scope import ScopeError
-from roofterm.analysis.study import Study
 from roofterm.cli.arguments import Arguments
 from roofterm.cli.errors import DONE, UsageError
-from roofterm.cli.loading import load, roofs_of, scope_of
+from roofterm.cli.loading import scope_of, study_of
 from roofterm.cli.report import explain
 from roofterm.cli.tabular import answer
 from roofterm.report.columns import TABLE_COLUMNS
@@ -16,7 +15,7 @@ from roofterm.report.columns import TABLE_COLUMNS
 def run(args: Arguments) -> int:
     if args.group and args.by != "op":
         raise UsageError("--group splits the rows of --by op")
-    study = Study(load(args), roofs_of(args))
+    study = study_of(args)
     try:
         table = study.table(args.by, scope_of(args, "all"), args.group)
     except (FilterError, ScopeError) as why:

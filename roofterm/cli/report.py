@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from roofterm.analysis.filters import FilterError
 from roofterm.analysis.scope import ScopeError
-from roofterm.analysis.study import Study
 from roofterm.cli.arguments import Arguments
 from roofterm.cli.errors import DONE, UsageError
-from roofterm.cli.loading import load, roofs_of, scope_of
+from roofterm.cli.loading import scope_of, study_of
 from roofterm.cli.output import csv_bytes, width, write
 from roofterm.report.as_json import report_json
 from roofterm.report.as_markdown import report_markdown
@@ -16,7 +15,7 @@ from roofterm.report.triage import Report, triage
 
 
 def run(args: Arguments) -> int:
-    study = Study(load(args), roofs_of(args))
+    study = study_of(args)
     top = args.top if args.top is not None else {"text": 10, "json": 100, "csv": 100, "markdown": 20}[args.format]
     try:
         report = triage(study, scope_of(args, "steady"), top)

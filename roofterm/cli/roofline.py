@@ -14,7 +14,7 @@ from roofterm.analysis.scope import Scope, ScopeError
 from roofterm.analysis.study import Study
 from roofterm.cli.arguments import Arguments
 from roofterm.cli.errors import DONE, UsageError
-from roofterm.cli.loading import load, roofs_of, scope_of
+from roofterm.cli.loading import scope_of, study_of
 from roofterm.cli.output import csv_bytes, width, write
 from roofterm.cli.report import explain
 from roofterm.cli.tabular import ordered
@@ -36,7 +36,7 @@ PLOT_WIDTH, PLOT_HEIGHT = 110, 22
 
 
 def run(args: Arguments) -> int:
-    study = Study(load(args), roofs_of(args))
+    study = study_of(args)
     if args.xprof:
         return _xprof(args, study)
     scope = scope_of(args, "steady")
@@ -58,7 +58,9 @@ def _rows(study: Study, scope: Scope, level: str) -> list[RooflineRow]:
         return [*roofline.program, *roofline.steps]
     if level == "op":
         return roofline.ops
-    return level_records(study.profile, study.bounded(scope), study.facts, study.device, level, 0)
+    if level == "phase":
+        return study.phase_rows(scope)
+    return level_records(study.joined, study.bounded(scope), study.facts, study.device, level, 0)
 
 
 def _filtered(rows: list[RooflineRow], where: str, sort: str | None) -> list[RooflineRow]:

@@ -5,17 +5,16 @@ from __future__ import annotations
 import msgspec
 import polars as pl
 
-from roofterm.analysis.study import Study
 from roofterm.cli.arguments import Arguments
 from roofterm.cli.errors import DONE
-from roofterm.cli.loading import load, roofs_of
+from roofterm.cli.loading import study_of
 from roofterm.cli.tabular import answer
 from roofterm.report.columns import STEP_COLUMNS
 from roofterm.results import StepRow
 
 
 def run(args: Arguments) -> int:
-    rows = Study(load(args), roofs_of(args)).steps()
+    rows = study_of(args).steps()
     answer(args, steps_frame(rows), STEP_COLUMNS, {"schema": "roofterm.steps/1"}, most=0)
     return DONE
 
