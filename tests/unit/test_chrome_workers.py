@@ -117,11 +117,33 @@ def test_a_worker_that_is_killed_is_a_sentence(monkeypatch: pytest.MonkeyPatch) 
         load(trace(300), 1)
 
 
+def test_where_no_worker_comes_up_it_goes_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "ALONE_BYTES", 0)
+    monkeypatch.setattr(splitting, "BLOCK_BYTES", BLOCK)
+    monkeypatch.setattr("roofterm_parsers.chrome.pool._START", "raise SystemExit(7)  # {path}")
+    assert load(trace(300), 2).slices.height == 300 * 5
+
+
+def test_where_no_process_can_be_started_it_goes_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise BlockingIOError("no process is left to us")
+
+    monkeypatch.setattr(reader, "ALONE_BYTES", 0)
+    monkeypatch.setattr(splitting, "BLOCK_BYTES", BLOCK)
+    monkeypatch.setattr(subprocess, "Popen", refuse)
+    assert load(trace(50), 2).slices.height == 50 * 5
+
+
 @pytest.mark.usefixtures("small_blocks")
 def test_a_fault_in_a_worker_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("roofterm_parsers.chrome.pool._START", "raise SystemExit(7)  # {path}")
-    with pytest.raises(ProfileError, match=r"made\.json.*exit code 7"):
-        load(trace(3000), 1)
+    from roofterm_parsers.chrome import pool
+
+    broken = pool._START.replace(
+        "main(sys.argv[1:])", "import roofterm_parsers.chrome.decoding as d; d.Decoder.block = None; main(sys.argv[1:])"
+    )
+    monkeypatch.setattr(pool, "_START", broken)
+    with pytest.raises(ProfileError, match=r"made\.json could not be decoded: TypeError"):
+        load(trace(300), 1)
 
 
 @pytest.mark.usefixtures("small_blocks")

@@ -51,17 +51,25 @@ class Pool:
         self._view = memoryview(self._map)
         self._free = list(range(slots))
         self._tasks: deque[Task] = deque()
-        self._processes = [_start(self._memory, self._slot_bytes, xla) for _ in range(workers)]
+        self._processes: list[subprocess.Popen[bytes]] = []
         self._ready = [False] * workers
         self._queues: list[deque[Task]] = [deque() for _ in range(workers)]
         self._selector = selectors.DefaultSelector()
-        for worker, process in enumerate(self._processes):
-            self._selector.register(_pipe(process.stdout), selectors.EVENT_READ, worker)
+        try:
+            for worker in range(workers):
+                self._processes.append(_start(self._memory, self._slot_bytes, xla))
+                self._selector.register(_pipe(self._processes[worker].stdout), selectors.EVENT_READ, worker)
+        except OSError:
+            self._close()
+            raise
 
     def __enter__(self) -> Pool:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._close()
+
+    def _close(self) -> None:
         self._selector.close()
         for process in self._processes:
             process.kill()
@@ -80,6 +88,11 @@ class Pool:
         """Whether a worker has come up. Does not wait."""
         self._listen(0)
         return any(self._ready)
+
+    @property
+    def may_come_up(self) -> bool:
+        """Whether some worker still may; a machine may be too short of memory, or forbid it."""
+        return len(self._selector.get_map()) > 0
 
     def slot(self) -> memoryview | None:
         """A free slot to fill and `submit`; None if the next block has to be taken in first."""
@@ -123,28 +136,38 @@ class Pool:
             self._hear(key.data)
 
     def _hear(self, worker: int) -> None:
-        """Take an answer of a worker."""
-        state, size = ANSWER.unpack(self._receive(worker, ANSWER.size))
+        """Take an answer of a worker; one that ends before its first has never been there."""
+        answer = self._receive(worker, ANSWER.size)
+        if answer is None and not self._ready[worker]:
+            self._selector.unregister(_pipe(self._processes[worker].stdout))
+            return
+        state, size = ANSWER.unpack(self._whole(worker, answer))
         if state == READY:
             self._ready[worker] = True
             return
         if state == FAILED:
-            said = bytes(self._receive(worker, size)).decode("utf-8", "replace").strip().rpartition("\n")[2]
+            said = bytes(self._whole(worker, self._receive(worker, size))).decode("utf-8", "replace").strip().rpartition("\n")[2]
             raise ProfileError(f"{self._path} could not be decoded: {said}", self._path)
         task = self._queues[worker].popleft()
-        task.block = unpacked(self._slot(task.slot)[:size] if state == PLACED else self._receive(worker, size))
+        data = self._slot(task.slot)[:size] if state == PLACED else self._whole(worker, self._receive(worker, size))
+        task.block = unpacked(data)
 
-    def _receive(self, worker: int, size: int) -> memoryview:
-        """Bytes that a worker sends over its pipe."""
+    def _receive(self, worker: int, size: int) -> memoryview | None:
+        """Bytes that a worker sends over its pipe; None if it ends before."""
         pipe = _pipe(self._processes[worker].stdout)
         parts: list[bytes] = []
         while size > 0:
             part = pipe.read(size)
             if not part:
-                self._fail(worker)
+                return None
             parts.append(part)
             size -= len(part)
         return memoryview(b"".join(parts))
+
+    def _whole(self, worker: int, data: memoryview | None) -> memoryview:
+        if data is None:
+            self._fail(worker)
+        return data
 
     def _slot(self, slot: int) -> memoryview:
         return self._view[slot * self._slot_bytes : (slot + 1) * self._slot_bytes]

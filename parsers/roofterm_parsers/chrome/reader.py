@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import re
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -23,6 +25,7 @@ ALONE_BYTES = 24 << 20
 """Text up to this size is decoded in this process: workers take a while to come up."""
 MOST_WORKERS = 6
 """More would wait for this process, which inflates and puts together."""
+_XLA_PROCESS = re.compile(rb'"name"\s*:\s*"(?:/host:CPU|[^"]{0,200}/device:[A-Za-z_]+:[0-9]+)')
 MEMORY_PER_BYTE = 4.0
 """What a profile takes while it is put together, for each byte that was gathered."""
 
@@ -47,7 +50,7 @@ def read(
         top, _ = header.top_level(splitter.header, [])
         gathering = _Gathering(splitter, source, max_memory, cancelled, xla=header.is_xla(top))
         gathering.alone(ALONE_BYTES)
-        count = min(usable_cores(), MOST_WORKERS) if workers is None else workers
+        count = _fitting_workers() if workers is None else workers
         if count and not gathering.done:
             gathering.with_workers(count)
         gathering.alone(None)
@@ -80,10 +83,16 @@ class _Gathering:
             most_bytes = None if most_bytes is None else most_bytes - size
 
     def with_workers(self, count: int) -> None:
-        """Decode in worker processes to the end; in this one until they have come up."""
-        with Pool(count, xla=self.xla, path=self._source.path, cancelled=self._cancelled) as pool:
+        """Decode in worker processes to the end, in this one until they have come up; does nothing where none can."""
+        try:
+            started = Pool(count, xla=self.xla, path=self._source.path, cancelled=self._cancelled)
+        except OSError:  # no process, no descriptor or no memory is left to us: it goes without
+            return
+        with started as pool:
             dictionaries = [Dictionaries() for _ in range(count)]
             while not self.done and not pool.is_ready():
+                if not pool.may_come_up:
+                    return
                 self._block_here()
             while not self.done:
                 self._take_in(pool, dictionaries, wait=False)
@@ -148,9 +157,15 @@ class _Gathering:
         return len(text)
 
 
+def _fitting_workers() -> int:
+    """As many as there are cores to use; none beside a single core, nor in a program that is its own interpreter."""
+    cores = usable_cores()
+    return 0 if cores < 2 or getattr(sys, "frozen", False) or not sys.executable else min(cores, MOST_WORKERS)
+
+
 def _looks_like_xla(text: bytes) -> bool:
     """Whether the first events name processes as XPlanes are named."""
-    return b'"/host:CPU"' in text or b'"/device:' in text
+    return (b"/host:CPU" in text or b"/device:" in text) and _XLA_PROCESS.search(text) is not None
 
 
 @contextmanager

@@ -100,6 +100,7 @@ def make_slices(gathered: Gathered, names: Names, source: Source, *, xla: bool, 
     del order, kept, lost
     check()
     parent, depth = nest(track, start, dur)
+    check()
     columns = {
         "start_ps": start,
         "dur_ps": dur,
