@@ -14,6 +14,10 @@ class Ref(str):
     """A text that is written as a reference to a stat's name."""
 
 
+class Signed(int):
+    """A whole number that is written as a signed one; others are written as unsigned unless they are negative."""
+
+
 def varint(value: int) -> bytes:
     value &= (1 << 64) - 1
     out = bytearray()
@@ -61,7 +65,7 @@ class Plane:
         if isinstance(value, float):
             return head + varint(2 << 3 | 1) + struct.pack("<d", value)
         if isinstance(value, int):
-            return head + number(4 if value < 0 else 3, value)
+            return head + number(4 if value < 0 or isinstance(value, Signed) else 3, value)
         return head + text(5 if isinstance(value, str) else 6, value)
 
     def op(self, name: str, display: str = "", key: str = "", **stats: Any) -> int:

@@ -41,7 +41,7 @@ def stepped_core(id: int = 0, lengths: tuple[int, ...] = (100, 100, 100, 100, 30
     )
     steps, ops, at = [], [], 0
     for number, length in enumerate(lengths):
-        steps.append(core.event(str(number), at * US, length * US, group_id=number))
+        steps.append(core.event(str(number), at * US, length * US))
         busy = length // 2 if length == 100 else 10
         ops.append(core.event(fusion, at * US, busy * US))
         at += length

@@ -9,7 +9,7 @@ from roofterm.analysis.xprof.overview import duty_cycle_pct
 from roofterm.analysis.xprof.step_breakdown import Activity, flattened
 from roofterm_parsers.profile import Profile, Source
 from roofterm_parsers.xplane.reader import read
-from tests.xspace import Plane, space, tpu_plane
+from tests.xspace import Plane, Signed, space, tpu_plane
 
 MS = 1_000_000_000
 
@@ -74,7 +74,7 @@ def test_a_tpus_step_is_infeed_idle_time_and_the_rest() -> None:
     core = tpu_plane()
     feed = core.op("%infeed = f32[]", display="infeed", hlo_category="infeed", program_id=1, symbol_id=1)
     fusion = core.op("%fusion = f32[]", display="fusion", hlo_category="loop fusion", program_id=1, symbol_id=2)
-    core.line("Steps", [core.event("0", 0, 100 * MS, group_id=0)], id=1)
+    core.line("Steps", [core.event("0", 0, 100 * MS)], id=1)
     core.line("XLA Ops", [core.event(feed, 0, 3 * MS), core.event(fusion, 3 * MS, 77 * MS)], id=3)
     found = xprof_input_pipeline(opened(core), "2.24.2")
     [step] = found["steps"]
@@ -103,3 +103,57 @@ def test_a_cores_duty_cycle_is_its_time_without_what_it_waits_for() -> None:
     )
     # 30 ms of work between the program's start and the last op's end.
     assert duty_cycle_pct(opened(core)) == 30
+
+
+def stepped_core(programs: int = 4, started: tuple[int, ...] = (), named: bool = False, id: int = 0) -> Plane:
+    """A step of 90 ms each 100 ms with one program and one op; `started` programs are ends of launches, `named` ops state steps."""
+    core = tpu_plane(id)
+    fusion = core.op("%fusion = f32[]", display="fusion", hlo_category="loop fusion", program_id=1, symbol_id=1)
+    starts = [i * 100 * MS for i in range(programs)]
+    launches = {i: {"_ct": 12, "_c": 70 + i} for i in started}
+    states = [{"group_id": Signed(20 + i)} if named else {} for i in range(programs)]
+    core.line("Steps", [core.event(str(20 + i), at, 90 * MS, **states[i]) for i, at in enumerate(starts)], id=1)
+    core.line("XLA Modules", [core.event("jit_f(1)", at, 90 * MS, **launches.get(i, {})) for i, at in enumerate(starts)], id=2)
+    core.line("XLA Ops", [core.event(fusion, at + MS, 40 * MS, **states[i]) for i, at in enumerate(starts)], id=3)
+    return core
+
+
+def launching(annotations: int, each: int = 1, launches: tuple[int, ...] = ()) -> Plane:
+    """Annotations on the host, in each of which this many launches may begin."""
+    host, events = annotated(*[(i * 50, 40) for i in range(annotations)])
+    events += [host.event("launch", (n // each * 50 + 1 + 3 * (n % each)) * MS, MS, _pt=12, _p=70 + n) for n in launches]
+    host.line("main", events)
+    return host
+
+
+def steps_of(*planes: Plane) -> list[tuple[str, float]]:
+    return [(step["stepnum"], step["stepTimeMs"]) for step in xprof_input_pipeline(opened(*planes), "2.24.2")["steps"]]
+
+
+# What XProf 2.24.2 itself gives for these planes.
+
+
+def test_steps_of_a_core_are_numbered_after_the_hosts_when_the_host_starts_none_of_them() -> None:
+    assert steps_of(stepped_core(3), launching(2)) == [("2", 90), ("3", 90), ("4", 90)]
+    assert steps_of(stepped_core(3)) == [("0", 90), ("1", 90), ("2", 90)]
+
+
+def test_steps_of_a_core_that_the_hosts_annotations_start_take_their_numbers_and_the_others_are_dropped() -> None:
+    assert steps_of(stepped_core(started=(1, 2)), launching(4, launches=(1, 2))) == [("1", 90), ("2", 90)]
+
+
+def test_programs_that_one_annotation_starts_are_one_step() -> None:
+    all_four = (0, 1, 2, 3)
+    assert steps_of(stepped_core(started=all_four), launching(2, each=2, launches=all_four)) == [("0", 190), ("1", 190)]
+
+
+def test_the_steps_of_a_grouped_file_are_those_that_it_states() -> None:
+    assert steps_of(stepped_core(3, named=True)) == [("20", 90), ("21", 90), ("22", 90)]
+
+
+def test_ops_that_state_other_steps_than_those_of_an_ungrouped_file_are_in_none() -> None:
+    assert steps_of(stepped_core(3, named=True), launching(2)) == []
+
+
+def test_of_two_cores_the_one_whose_steps_nothing_starts_has_none() -> None:
+    assert steps_of(stepped_core(started=(0, 1)), stepped_core(id=1), launching(3, launches=(0, 1))) == [("0", 90), ("1", 90)]

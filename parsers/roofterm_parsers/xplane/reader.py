@@ -182,6 +182,7 @@ def _metadata(making: Making, space: Space, environment: dict[str, Value]) -> di
     return {
         **plain_stats(environment),
         "hosts": space.hosts,
+        "events_grouped": all("group_id" in plane.stat_names.values() for plane in space.planes if plane.lines),
         "planes": {name: stats for name, stats in planes.items() if stats or device_of(name) is not None},
     }
 

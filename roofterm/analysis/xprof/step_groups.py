@@ -21,14 +21,21 @@ NO_GROUP = -1
 def groups(profile: Profile) -> I64:
     """The group of each slice, or NO_GROUP. Groups of annotations are numbered by their start."""
     found = np.full(profile.slices.height, NO_GROUP, np.int64)
-    stated = profile.hlo_events.drop_nulls("step")
-    if stated.height:
+    if is_grouped(profile):
+        stated = profile.hlo_events.drop_nulls("step")
         found[stated["slice"].to_numpy()] = stated["step"].to_numpy()
         return found
-    threads = _Threads(profile)
-    for number, root in enumerate(roots(profile).tolist()):
-        threads.spread(found, root, number)
+    annotations = roots(profile).tolist()
+    threads = _Threads(profile) if annotations else None
+    for number, root in enumerate(annotations):
+        if threads is not None:
+            threads.spread(found, root, number)
     return found
+
+
+def is_grouped(profile: Profile) -> bool:
+    """Whether the profiler has written groups: all planes that hold events know of them."""
+    return bool(profile.sources) and all(source.metadata.get("events_grouped") for source in profile.sources)
 
 
 def roots(profile: Profile) -> I64:

@@ -1,0 +1,80 @@
+"""Work of TPU cores and GPUs as XProf takes it: by the device's own clock, with self times."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from roofterm.analysis.xprof.nesting import self_ps
+from roofterm_parsers.profile import WORK_KINDS, Kind, Profile, TrackKind
+
+I64 = NDArray[np.int64]
+
+
+def device_events(profile: Profile, hardware: str) -> pl.DataFrame:
+    """Work events by the device's own clock: slice, device, op (row of hlo_ops, null), start_ps, dur_ps, self_ps.
+
+    On a TPU the `XLA Ops` lines, nested; on a GPU everything on its streams, each event on its own.
+    """
+    slices = profile.slices
+    kinds = (Kind.KERNEL,) if hardware == "TPU" else WORK_KINDS
+    tracks = tracks_of(profile, hardware)
+    device_of = np.full(profile.tracks.height, -1, np.int64)
+    device_of[tracks["track"].to_numpy()] = tracks["device"].to_numpy()
+    track = slices["track"].to_numpy()
+    rows = np.flatnonzero((device_of[track] >= 0) & np.isin(slices["kind"].to_numpy(), [int(kind) for kind in kinds]))
+    if hardware == "TPU":  # in file order: what is inside what depends on it where the device's clock and the host's disagree
+        at = slices["offset"].to_numpy()[rows]
+        if np.any((at[1:] < at[:-1]) & (track[rows[1:]] == track[rows[:-1]])):
+            rows = rows[np.lexsort((at, track[rows]))]
+    start, dur = device_time(profile, rows)
+    own = _self_by_track(track[rows], start, dur) if hardware == "TPU" else dur
+    op = np.full(slices.height, -1, np.int64)
+    op[profile.hlo["slice"].to_numpy()] = profile.hlo["op"].to_numpy()
+    return (
+        pl.DataFrame({"slice": rows, "device": device_of[track[rows]], "op": op[rows], "start_ps": start, "dur_ps": dur, "self_ps": own})
+        .with_columns(pl.when(pl.col("op") >= 0).then("op"))
+        .join(_event_costs(profile), on="slice", how="left", maintain_order="left")
+    )
+
+
+def tracks_of(profile: Profile, hardware: str, steps: bool = False) -> pl.DataFrame:
+    """Tracks of the devices of a kind that hold work, or their other tracks: track, device."""
+    kind = TrackKind.DEVICE_OTHER if steps else TrackKind.DEVICE
+    devices = profile.devices.with_row_index("device").filter(pl.col("kind") == hardware.lower()).select(pl.col("device").cast(pl.UInt16))
+    tracks = profile.tracks.with_row_index("track").filter(pl.col("kind") == int(kind)).join(devices, on="device")
+    return tracks.select("track", "device").sort("track")
+
+
+def device_time(profile: Profile, rows: I64) -> tuple[I64, I64]:
+    """Start and length of the slices by the device's own clock where it is known."""
+    start, dur = profile.slices["start_ps"].to_numpy()[rows], profile.slices["dur_ps"].to_numpy()[rows]
+    clock = profile.device_clock
+    if clock.is_empty() or rows.size == 0:
+        return start, dur
+    known = clock["slice"].to_numpy().astype(np.int64)
+    at = np.searchsorted(known, rows)
+    at[at == known.size] = 0
+    here = known[at] == rows
+    return np.where(here, clock["start_ps"].to_numpy()[at], start), np.where(here, clock["dur_ps"].to_numpy()[at], dur)
+
+
+def _self_by_track(track: NDArray[np.uint32], start: I64, dur: I64) -> I64:
+    own = np.empty(dur.size, np.int64)
+    cuts = np.flatnonzero(np.diff(track)) + 1 if track.size else np.empty(0, np.int64)
+    for a, b in zip([0, *cuts.tolist()], [*cuts.tolist(), track.size], strict=True):
+        own[a:b] = self_ps(start[a:b], dur[a:b])
+    return own
+
+
+def _event_costs(profile: Profile) -> pl.DataFrame:
+    return profile.hlo_events.select(
+        pl.col("slice").cast(pl.Int64),
+        "time_scale",
+        "dma_stall_ps",
+        pl.col("flops").alias("event_flops"),
+        pl.col("model_flops").alias("event_model_flops"),
+        pl.col("bytes").alias("event_bytes"),
+        "step",
+    )
