@@ -47,8 +47,14 @@ def write(args: Arguments, content: bytes | list[str]) -> None:
 
 
 def write_file(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all. Raises UsageError where it cannot be written."""
+    """Write a file whole or not at all; a device or a pipe (/dev/null, a FIFO) is written to, never replaced by a file.
+
+    Raises UsageError where it cannot be written.
+    """
     try:
+        if path.exists() and not path.is_file():
+            path.write_bytes(content)
+            return
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
             with os.fdopen(handle, "wb") as file:
