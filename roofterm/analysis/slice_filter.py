@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from roofterm.analysis.categories import TITLES
 from roofterm.analysis.filters import Atom, Filter, Term, subset
+from roofterm.analysis.phases import PHASE_TITLES
 from roofterm.analysis.row_filter import row_predicate
 from roofterm.analysis.scope import Scope, ScopeError
 from roofterm_parsers.profile import Kind
@@ -21,8 +22,15 @@ if TYPE_CHECKING:
 
 Mask = NDArray[np.bool_]
 
-FIELDS = {"name", "cat", "dtype", "op", "hlo", "module", "coll", "stream", "device", "rank", "step", "dur", "time", "self", "start"}
+FIELDS = {
+    "name", "cat", "dtype", "op", "hlo", "module", "coll", "stream", "device", "rank", "step", "phase", "dur", "time", "self", "start",
+}  # fmt: skip
 """Fields that single slices answer; time is a slice's own length."""
+
+_COLUMNS = {
+    "cat": "category", "phase": "phase", "coll": "collective", "hlo": "hlo_category", "module": "module", "dtype": "dtype",
+}  # fmt: skip
+"""Column of a table by which a field's texts are compared, where it is not the name."""
 
 _COMPARE: dict[str, Callable[[NDArray[np.float64], float], Mask]] = {
     ">": operator.gt,
@@ -61,6 +69,8 @@ def _atom(atom: Atom, study: Study) -> Mask:
             return _by_name(atom, study)
         case "cat":
             return _text_hits(atom, pl.Series("category", TITLES))[study.category]
+        case "phase":
+            return _text_hits(atom, pl.Series("phase", PHASE_TITLES, dtype=pl.String))[study.phase]
         case "op":
             return _by_op(atom, study)
         case "hlo" | "module" | "coll":
@@ -131,7 +141,7 @@ def _by_track(atom: Atom, study: Study) -> Mask:
 
 def _text_hits(atom: Atom, texts: pl.Series) -> Mask:
     """Which of some distinct texts the atom's pattern or word fits."""
-    column = {"cat": "category", "coll": "collective", "hlo": "hlo_category", "module": "module", "dtype": "dtype"}.get(atom.field, "name")
+    column = _COLUMNS.get(atom.field, "name")
     asked = Atom("name", atom.operator, atom.at, atom.text, atom.regex) if column == "name" else atom
     frame = texts.alias(column).to_frame()
     expression = row_predicate(Filter("", (Term((asked,), False, atom.at),)), frame.schema)

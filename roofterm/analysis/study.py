@@ -18,7 +18,7 @@ from roofterm.analysis import profiler_tree, steps, tables
 from roofterm.analysis.categories import HOST_CATEGORIES, TITLES, Category, classify, kernel_facts
 from roofterm.analysis.costs.profiler import profiler_flops
 from roofterm.analysis.dispatch import dispatch_chain
-from roofterm.analysis.filters import parse
+from roofterm.analysis.filters import Filter, parse
 from roofterm.analysis.graphs import replay_groups
 from roofterm.analysis.iteration_table import iteration_table
 from roofterm.analysis.iterations import as_steps, engine_iterations, facts_of_steps, find_iterations
@@ -28,15 +28,17 @@ from roofterm.analysis.occupancy import occupancies
 from roofterm.analysis.phase_table import phase_breakdown, phase_rows
 from roofterm.analysis.phases import host_phases, phase_names, work_phases
 from roofterm.analysis.roofline import Bounded, above_roof, bounded, flops_total, roof_warnings, roofline
-from roofterm.analysis.row_filter import row_predicate
+from roofterm.analysis.row_filter import row_predicate, split_by_columns
 from roofterm.analysis.scope import ALL, STEADY, RoofChoice, Scope
 from roofterm.analysis.selection import Selection, select
+from roofterm.analysis.slice_filter import slice_mask, split_for_slices
 from roofterm.analysis.step_use import step_use
 from roofterm.analysis.summary import summarise
 from roofterm.analysis.utilisation import Utilisation, mfu
 from roofterm.analysis.work import WorkClass, device_work
 from roofterm.analysis.worked import by_category, by_kernel, by_op
 from roofterm.hardware.roofs import device_infos, device_warnings, mfu_peak
+from roofterm.results import TABLES
 from roofterm_parsers.nesting import self_times
 from roofterm_parsers.profile import Profile, Warning
 
@@ -58,6 +60,8 @@ class Study:
         told = profile.steps.height == 0 and self.iterations.height > 0
         self.profile = dataclasses.replace(profile, steps=as_steps(self.iterations)) if told else profile
         """the profile, with iterations for steps where the file marks none"""
+        self.steps_told_by = str(self.iterations["told_by"][0]) if told else None
+        """what tells the iterations that stand for steps; None: the file marks its steps itself, or has none"""
         self.captures = captures
         self.roofs = roofs or RoofChoice()
         self._kept: dict[object, object] = {}
@@ -158,9 +162,20 @@ class Study:
         return profiler_tree.profiler_events(self.profile, self.work)
 
     def selection(self, scope: Scope) -> Selection:
-        """The part of the profile that a scope names. Raises ScopeError."""
-        part = Scope(step=scope.step, window_ps=scope.window_ps, rank=scope.rank)
-        return self._keep(("selection", part), lambda: select(self.profile, self.work, self.windows, part))
+        """The part of the profile that a scope names; its filter plays no part. Raises ScopeError."""
+        return self._part(Scope(step=scope.step, window_ps=scope.window_ps, rank=scope.rank))
+
+    def _part(self, scope: Scope) -> Selection:
+        """The part that a scope names whose filter speaks of what slices answer."""
+        whole = Scope(step=scope.step, window_ps=scope.window_ps, rank=scope.rank)
+        part = self._keep(("selection", whole), lambda: select(self.profile, self.work, self.windows, whole))
+        return self._masked(part, parse(scope.where)) if scope.where else part
+
+    def _masked(self, part: Selection, wanted: Filter) -> Selection:
+        """Of a part the slices and the work that pass a filter of slices."""
+        mask = slice_mask(wanted, self)
+        work = part.work.filter(pl.Series(mask[part.work["slice"].to_numpy()], dtype=pl.Boolean))
+        return part._replace(work=work, slices=mask if part.slices is None else mask & part.slices, text=f"{part.text}, {wanted.text}")
 
     # Results
 
@@ -196,11 +211,17 @@ class Study:
     def table(self, by: str, scope: Scope = ALL, group: str | None = None) -> pl.DataFrame:
         """The `ops --by` table: columns of `results.TABLES[by]`, most total time first, all rows that the filter lets through.
 
-        Raises FilterError for a wrong expression, ScopeError for a step or rank that is not there.
+        What of the filter the table's columns cannot answer is asked of the slices that it is made of: `phase:backward`
+        leaves the kernels of the backward pass. Raises FilterError for a wrong expression, ScopeError for a step or rank
+        that is not there.
         """
-        part = Scope(step=scope.step, window_ps=scope.window_ps, rank=scope.rank)
+        wanted, of_slices = parse(scope.where), Filter("", ())
+        if wanted and by in ("kernel", "category", "op"):
+            answered, rest = split_by_columns(wanted, TABLES[by])
+            of_slices, unknown = split_for_slices(rest)
+            wanted = Filter(wanted.text, (*answered.terms, *unknown.terms))
+        part = Scope(step=scope.step, window_ps=scope.window_ps, rank=scope.rank, where=of_slices.text)
         table = self._keep(("table", by, part, group), lambda: self._table(by, part, group))
-        wanted = parse(scope.where)
         return table.filter(row_predicate(wanted, table.schema)) if wanted else table
 
     def roofline(self, scope: Scope = STEADY, top: int = 1000) -> results.Roofline:
@@ -279,14 +300,14 @@ class Study:
         return any(source.format == "kineto" for source in self.profile.sources)
 
     def _table(self, by: str, scope: Scope, group: str | None) -> pl.DataFrame:
-        part = self.selection(scope)
+        part = self._part(scope)
         if by == "iteration":
             return self._iteration_table(scope)
         if by in ("kernel", "category"):
             return self._work_table(by, scope, part)
         if self.is_torch:
             table = self._profiler_table(part, by_shape=group == "shape")
-            worked = by_op(self.bounded(scope)).drop("flops")
+            worked = by_op(self._bounded(scope)).drop("flops")
             return table.update(worked, on="name", how="left") if worked.height else table
         slices = self.profile.slices if part.slices is None else self.profile.slices.filter(pl.Series(part.slices))
         own = self.self_ps if part.slices is None else self.self_ps[part.slices]
@@ -299,21 +320,22 @@ class Study:
         )
         if by == "kernel":
             table = tables.kernel_table(self.joined, self.captured.hung(part.work), named, self.names["short"], self.occupancy)
-            worked = by_kernel(self.joined, self.bounded(scope), self.facts)
+            worked = by_kernel(self.joined, self._bounded(scope), self.facts)
         else:
             table = tables.category_table(self.profile, part.work, named)
-            worked = by_category(self.joined, self.bounded(scope), self.facts).with_columns(
+            worked = by_category(self.joined, self._bounded(scope), self.facts).with_columns(
                 name=pl.col("name").replace_strict(titles, return_dtype=pl.String)
             )
         return table.update(worked, on="name", how="left") if worked.height else table
 
     def bounded(self, scope: Scope = ALL) -> Bounded:
         """The costs and bounds of a scope's device work: what every roofline row is a sum of."""
-        part = Scope(step=scope.step, window_ps=scope.window_ps, rank=scope.rank)
-        return self._keep(("bounded", part), lambda: self._bounded(part))
+        return self._bounded(Scope(step=scope.step, window_ps=scope.window_ps, rank=scope.rank))
 
-    def _bounded(self, scope: Scope) -> Bounded:
-        return bounded(self.joined, self.captured.hung(self.selection(scope).work), self.facts, self.device)
+    def _bounded(self, part: Scope) -> Bounded:
+        return self._keep(
+            ("bounded", part), lambda: bounded(self.joined, self.captured.hung(self._part(part).work), self.facts, self.device)
+        )
 
     def _iteration_table(self, scope: Scope) -> pl.DataFrame:
         if self.given.steps.height and self.iterations.height:

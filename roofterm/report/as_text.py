@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterator
 from statistics import median
@@ -10,15 +11,25 @@ from typing import TYPE_CHECKING
 from roofterm.report.breakdown import breakdown_lines, mean_breakdown
 from roofterm.report.columns import TABLE_COLUMNS
 from roofterm.report.plain_table import plain_table
-from roofterm.results import DeviceInfo, RooflineRow, StepRow
+from roofterm.results import DeviceInfo, GraphReplay, LaunchPath, RooflineRow, StepRow
 from roofterm.text.safe import safe_text
-from roofterm.text.units import UNKNOWN, bytes_text, count, duration_us, pct, si
+from roofterm.text.units import UNKNOWN, bytes_text, count, duration_us, figures, pct, si
 
 if TYPE_CHECKING:
     from roofterm.report.triage import Report
 
 LITTLE_PCT = 1.0
 """with less of the busy time modelled the program's rates would say nothing"""
+
+TOLD_BY = {
+    "engine": "the engine's annotations",
+    "range": "a range that repeats",
+    "optimizer": "the optimizer's steps",
+    "graph": "graph launches that repeat",
+}
+"""What tells iterations (`iterations.ITERATIONS`), in words"""
+
+_GRAPHS_SHOWN = 3
 
 LABEL = 11
 """cells of the labels at the left"""
@@ -70,10 +81,18 @@ def _head(report: Report) -> Iterator[tuple[str, str]]:
         yield "ranks", str(summary.ranks)
     if summary.hosts and summary.hosts > 1:
         yield "hosts", str(summary.hosts)
-    yield "steps", steps_line(report.steps) if report.steps else f"none marked; the file spans {duration_us(summary.span_us)}"
+    told = f", told by {TOLD_BY[report.steps_told_by]}" if report.steps_told_by else ""
+    yield (
+        "iterations" if told else "steps",
+        steps_line(report.steps) + told if report.steps else f"none marked; the file spans {duration_us(summary.span_us)}",
+    )
     if summary.gpu_busy_pct is not None:
         used = f", MFU {pct(summary.mfu_pct)}, HFU {pct(summary.hfu_pct)}" if summary.mfu_pct is not None else ""
         yield "busy", f"{pct(summary.gpu_busy_pct)} of the file, compute {pct(summary.compute_busy_pct)}{used}"
+    if report.launch_path is not None and report.launch_path.launches:
+        yield "launches", launches_line(report.launch_path)
+    for graph in report.graphs[:_GRAPHS_SHOWN]:
+        yield "graphs", graph_line(graph)
     if summary.comm_us:
         yield "comm", f"{duration_us(summary.comm_us)} in collectives, {duration_us(summary.exposed_comm_us)} of it exposed"
     if summary.sync_us:
@@ -105,6 +124,28 @@ def steps_line(steps: list[StepRow]) -> str:
     slowest = max(shown, key=lambda s: s.dur_us)
     spread = f", {duration_us(min(times))} to {duration_us(max(times))}, slowest {safe_text(slowest.name, 40)}" if len(shown) > 1 else ""
     return f"{len(steps)}, {len(steady)} steady: median {duration_us(median(times))}{spread}"
+
+
+def launches_line(path: LaunchPath) -> str:
+    """How often and how far ahead the host launches, and how short what it launches is."""
+    often = f"{figures(path.launches_per_step)} a step" if path.launches_per_step is not None else f"{count(path.launches)} in all"
+    parts = [often, f"work begins {duration_us(path.delay_p50_us)} after the call (p99 {duration_us(path.delay_p99_us)})"]
+    if path.short_kernels:
+        parts.append(f"{pct(path.short_kernels_pct)} of kernels under 10 us, {pct(path.short_time_pct)} of their time")
+    if path.queue_max is not None:
+        parts.append(f"up to {count(path.queue_max)} waiting on a stream")
+    if path.orphans:
+        parts.append(f"{count(path.orphans)} pieces launched before the window")
+    if path.clock_faults:
+        parts.append(f"{count(path.clock_faults)} begin before their call: clocks at fault")
+    return ", ".join(parts)
+
+
+def graph_line(graph: GraphReplay) -> str:
+    """A graph's replays, what repeats in them, and where their ops come from."""
+    layers = f", layers {graph.layers}" if graph.layers else ""
+    joined = f"; ops from {safe_text(os.path.basename(graph.capture), 60)}" if graph.capture else "; no capture trace tells their ops"
+    return f"{count(graph.launches)} x {count(graph.pieces)} pieces of {duration_us(graph.device_us)}{layers}{joined}"
 
 
 def _roofline(report: Report, width: int) -> list[str]:

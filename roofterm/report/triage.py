@@ -9,7 +9,7 @@ import polars as pl
 
 from roofterm.analysis.scope import Scope
 from roofterm.analysis.study import Study
-from roofterm.results import DeviceInfo, Finding, Roofline, SourceInfo, StepRow, Summary, WarningInfo
+from roofterm.results import DeviceInfo, Finding, GraphReplay, LaunchPath, Roofline, SourceInfo, StepRow, Summary, WarningInfo
 
 
 class Report(msgspec.Struct):
@@ -27,6 +27,10 @@ class Report(msgspec.Struct):
     """what the profiler was asked to record: shapes, stacks, memory, ..."""
     scope: str
     """what breakdown, tables and roofline speak of, in words"""
+    steps_told_by: str | None = None
+    """what tells the steps, where the file marks none (`iterations.ITERATIONS`); None: the file's own markers"""
+    launch_path: LaunchPath | None = None
+    graphs: list[GraphReplay] = []
 
 
 def triage(study: Study, scope: Scope, top: int) -> Report:
@@ -50,6 +54,9 @@ def triage(study: Study, scope: Scope, top: int) -> Report:
         findings=study.findings(scope),
         recorded=recorded(study),
         scope=study.selection(scope).text,
+        steps_told_by=study.steps_told_by,
+        launch_path=study.launch_path(scope),
+        graphs=study.graph_replays(),
     )
 
 
