@@ -12,11 +12,11 @@ import msgspec
 from roofterm.analysis.graphs import graph_replays
 from roofterm.analysis.iterations import engine_iterations
 from roofterm.analysis.joining import replay_sizes
+from roofterm_parsers.discover import CAPTURES
 from roofterm_parsers.errors import ProfileError
 from roofterm_parsers.opening import open_profile
 from roofterm_parsers.profile import Profile, Warning
 
-FOLDER = "capture_traces"
 MOST_FILES = 8
 """Traces opened at most where nothing tells which sizes are replayed."""
 
@@ -80,7 +80,7 @@ def _named(asked: str) -> list[CaptureFile]:
 
 def _beside(profile: Profile) -> list[CaptureFile]:
     folders = {
-        os.path.join(os.path.dirname(os.path.abspath(source.path)), FOLDER) for source in profile.sources if "://" not in source.path
+        os.path.join(os.path.dirname(os.path.abspath(source.path)), CAPTURES) for source in profile.sources if "://" not in source.path
     }
     return [file for folder in sorted(folders) if os.path.isdir(folder) for file in _in_folder(folder)]
 

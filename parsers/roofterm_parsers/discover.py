@@ -19,6 +19,9 @@ from roofterm_parsers.profile import Warning
 from roofterm_parsers.ranks import rank_in
 from roofterm_parsers.sniffing import Format
 
+CAPTURES = "capture_traces"
+"""Folder beside a profile with the traces of its graphs' capture."""
+
 # fmt: off
 _NO_PROFILES = {
     "py", "pyc", "pyi", "so", "c", "cc", "cpp", "cu", "h", "hpp", "sh", "rs", "js", "css", "ipynb",
@@ -126,7 +129,10 @@ def _xplane_beside(file: Input) -> Input | None:
 
 def _in_folder(listing: Listing, folder: str, looks: _Looks) -> Found:
     """The profiles of the newest run in a folder, each once."""
-    runs = _by_run([file for file in listing.files if file.name.rpartition(".")[2].lower() not in _NO_PROFILES], folder)
+    files = [file for file in listing.files if file.name.rpartition(".")[2].lower() not in _NO_PROFILES]
+    # What graphs were captured from belongs to the profile beside it and is no run of its own.
+    own = [file for file in files if CAPTURES not in _below(file, folder).split("/")[:-1]]
+    runs = _by_run(own or files, folder)
     chosen: Found | None = None
     names: list[str] = []
     for run in sorted(runs, key=lambda run: _age(run, runs, folder), reverse=True):

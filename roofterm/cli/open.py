@@ -19,6 +19,7 @@ def run(args: Arguments) -> int:
         roofs=roofs_of(args),
         top=args.top if args.top is not None else 1000,
         cache=not args.no_cache,
+        capture=args.capture,
         ascii_only=args.ascii,
         no_color=args.no_color,
         mouse=args.mouse,

@@ -15,6 +15,8 @@ class Options(msgspec.Struct, frozen=True):
     top: int = 1000
     """ops of the roofline"""
     cache: bool = True
+    capture: str | None = None
+    """trace of the graphs' capture, or a folder of them; None: `capture_traces/` beside the profile"""
     ascii_only: bool = False
     no_color: bool = False
     mouse: bool = False
