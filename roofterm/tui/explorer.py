@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Literal, cast
 
 from textual import on
@@ -47,6 +48,7 @@ _EVERYWHERE = [a for a in keymap.ACTIONS if a.screens == keymap.EVERYWHERE and n
 
 class Explorer(Screen[None], inherit_bindings=False):
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings(_EVERYWHERE)]
+    AUTO_FOCUS = ""  # else Textual gives the keys to the filter's line until the first page is there
 
     focused: Reactive[Widget | None] = Reactive(None, repaint=False)
     """As Textual has it, but a change of focus does not send the whole screen again."""
@@ -62,6 +64,7 @@ class Explorer(Screen[None], inherit_bindings=False):
             infeed=asked.infeed,
         )
         self.history = History()
+        self._showing = asyncio.Lock()
         self.arrived_with: Selection | None = None
         """what the cursor of the page shown stood on when it was shown"""
         self._detail_timer: Timer | None = None
@@ -136,7 +139,13 @@ class Explorer(Screen[None], inherit_bindings=False):
         self.query_one(Tabs).show(self.tabs(), self.state.screen)
         self.query_one(Footer).show(self.state.screen)
         self.query_one(Status).quiet()
-        _: Worker[None] = self.run_worker(self._show_page, group="page", exclusive=True)
+        _: Worker[None] = self.run_worker(partial(self._show_newest, self.state), group="page")
+
+    async def _show_newest(self, wanted: ViewState) -> None:
+        """One page is mounted and shown at a time, and none for a state that has been left already."""
+        async with self._showing:
+            if wanted is self.state:
+                await self._show_page()
 
     async def _show_page(self) -> None:
         body = self.query_one("#body")
@@ -145,11 +154,12 @@ class Explorer(Screen[None], inherit_bindings=False):
             page = self.opened.pages[self.state.screen](self.opened)
             page.display = not body.query(Page)
             await body.mount(page)
-        if page.DRAWS_UNSEEN:
+        unseen = page.DRAWS_UNSEEN and not page.display
+        if unseen:
             await self._answered(page)
         for other in body.query(Page):
             other.display = other is page
-        if not page.DRAWS_UNSEEN:
+        if not unseen:
             page.show(self.state)
         if not self.query_one(FilterBar).has_class("-open") and not page.focus_target().has_focus:
             page.focus_target().focus(scroll_visible=False)

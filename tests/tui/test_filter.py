@@ -10,12 +10,21 @@ from roofterm.tui.state import changed
 from roofterm.tui.widgets.filter_bar import FilterBar
 from roofterm.tui.widgets.status import Status
 from roofterm.tui.widgets.table import VirtualTable
-from tests.tui.harness import explorer, press, screen_lines, screen_text, settled, state, status_line, the_explorer, type_text
+from tests.tui.harness import explorer, make_app, press, screen_lines, screen_text, settled, state, status_line, the_explorer, type_text
 
 
 async def typed(pilot, text: str) -> None:
     await press(pilot, "slash")
     await type_text(pilot, text)
+
+
+async def test_a_key_before_the_first_page_is_no_text():
+    app = make_app()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("3")
+        await settled(pilot)
+        assert state(pilot).screen == "ops"
+        assert app.screen.query_one(FilterBar).input.value == ""
 
 
 async def test_enter_keeps_the_filter_on_every_screen():

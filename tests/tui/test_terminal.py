@@ -12,6 +12,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pexpect
 import pyte
@@ -71,12 +72,13 @@ class Tmux:
 
 
 @pytest.fixture
-def tmux(tmp_path: Path) -> Iterator[Tmux]:
+def tmux() -> Iterator[Tmux]:
     if shutil.which("tmux") is None:
         pytest.skip("tmux is not installed")
-    server = Tmux(tmp_path)
-    yield server
-    server.end()
+    with TemporaryDirectory(prefix="rt") as folder:  # a socket's path may have 107 characters, pytest's folders are longer
+        server = Tmux(Path(folder))
+        yield server
+        server.end()
 
 
 def test_from_open_to_the_slowest_gemm_its_roof_its_slices_and_out(tmux):

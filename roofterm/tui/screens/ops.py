@@ -14,6 +14,7 @@ from roofterm.analysis.filters import parse
 from roofterm.text.units import count
 from roofterm.tui import keymap
 from roofterm.tui.columns import NOUNS, TABLES, known_first, row_details
+from roofterm.tui.opened import Opened
 from roofterm.tui.page import Page
 from roofterm.tui.rows import Rows, chosen_rows, is_sortable, natural_descending, place_of
 from roofterm.tui.state import Selection, Sort, ViewState, changed
@@ -29,6 +30,12 @@ class OpsPage(Page):
     SCREEN = "ops"
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings(keymap.page_actions("ops"))]
 
+    def __init__(self, opened: Opened) -> None:
+        super().__init__(opened)
+        self._by = "kernel"
+        self._rows: Rows | None = None
+        self._part = ""
+
     def compose(self) -> ComposeResult:
         with Horizontal():
             with Vertical(id="ops-panel", classes="framed"):
@@ -36,11 +43,6 @@ class OpsPage(Page):
             with Vertical(classes="side") as side:
                 side.border_title = "Details"
                 yield DetailPanel("ops-details", definitions=False)
-
-    def on_mount(self) -> None:
-        self._by = "kernel"
-        self._rows: Rows | None = None
-        self._part = ""
 
     def key(self, state: ViewState) -> Hashable:
         return (state.by, state.filter, state.step, state.window_ps, state.infeed, state.sorts.get(state.by))

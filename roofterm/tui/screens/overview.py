@@ -17,6 +17,7 @@ from roofterm.text.units import count, duration_us
 from roofterm.tui import keymap
 from roofterm.tui.columns import TABLES, known_first
 from roofterm.tui.messages import EdgeReached
+from roofterm.tui.opened import Opened
 from roofterm.tui.overview_lines import WARNINGS, Facts, Writer
 from roofterm.tui.page import Page
 from roofterm.tui.rows import Rows, chosen_rows
@@ -36,6 +37,13 @@ class OverviewPage(Page):
     SCREEN = "overview"
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings(keymap.page_actions("overview"))]
 
+    def __init__(self, opened: Opened) -> None:
+        super().__init__(opened)
+        self._facts: Facts | None = None
+        self._kernels: Rows | None = None
+        self._categories: Rows | None = None
+        self._part = ""
+
     def compose(self) -> ComposeResult:
         with Horizontal(id="overview-top"):
             with Vertical(id="facts-panel", classes="framed") as facts:
@@ -52,12 +60,6 @@ class OverviewPage(Page):
                 categories.border_title = "Categories"
                 yield VirtualTable("top-categories", "no device work passes the filter", least_name=14, keeps_cursor=False)
         yield LineList("warnings")
-
-    def on_mount(self) -> None:
-        self._facts: Facts | None = None
-        self._kernels: Rows | None = None
-        self._categories: Rows | None = None
-        self._part = ""
 
     def key(self, state: ViewState) -> Hashable:
         return (state.filter, state.step, state.window_ps, state.infeed)

@@ -18,6 +18,7 @@ from roofterm.tui import keymap
 from roofterm.tui.columns import TABLES, known_first, row_details
 from roofterm.tui.frames import roofline_frame
 from roofterm.tui.messages import RowHighlighted
+from roofterm.tui.opened import Opened
 from roofterm.tui.page import Page
 from roofterm.tui.rows import Rows, chosen_rows, place_of
 from roofterm.tui.state import Selection, Sort, ViewState, changed
@@ -39,6 +40,11 @@ class RooflinePage(Page):
     DRAWS_UNSEEN = False
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings(keymap.page_actions("roofline"))]
 
+    def __init__(self, opened: Opened) -> None:
+        super().__init__(opened)
+        self._answer: Answer | None = None
+        self._drawn: Hashable = None
+
     def compose(self) -> ComposeResult:
         with Horizontal():
             with Vertical(id="roofline-main"):
@@ -50,10 +56,6 @@ class RooflinePage(Page):
             with Vertical(classes="side") as side:
                 side.border_title = "Point"
                 yield DetailPanel("point-details", definitions=False)
-
-    def on_mount(self) -> None:
-        self._answer: Answer | None = None
-        self._drawn: Hashable = None
 
     def key(self, state: ViewState) -> Hashable:
         return (state.level, state.filter, state.step, state.window_ps, state.infeed)

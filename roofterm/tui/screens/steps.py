@@ -14,6 +14,7 @@ from roofterm.text.units import count
 from roofterm.tui import keymap
 from roofterm.tui.columns import TABLES, known_first, row_details
 from roofterm.tui.frames import steps_frame
+from roofterm.tui.opened import Opened
 from roofterm.tui.page import Page
 from roofterm.tui.rows import Rows, chosen_rows, is_sortable, natural_descending, place_of
 from roofterm.tui.state import Selection, Sort, ViewState, changed
@@ -29,6 +30,10 @@ class StepsPage(Page):
     SCREEN = "steps"
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings(keymap.page_actions("steps"))]
 
+    def __init__(self, opened: Opened) -> None:
+        super().__init__(opened)
+        self._rows: Rows | None = None
+
     def compose(self) -> ComposeResult:
         with Horizontal():
             with Vertical(classes="framed") as main:
@@ -37,9 +42,6 @@ class StepsPage(Page):
             with Vertical(classes="side") as side:
                 side.border_title = "Step"
                 yield DetailPanel("steps-details", definitions=False)
-
-    def on_mount(self) -> None:
-        self._rows: Rows | None = None
 
     def key(self, state: ViewState) -> Hashable:
         return (state.filter, state.sorts.get(self.SCREEN))

@@ -17,6 +17,7 @@ from roofterm.analysis.filters import parse
 from roofterm.analysis.slice_filter import slice_mask, split_for_slices
 from roofterm.text.units import count
 from roofterm.tui import keymap
+from roofterm.tui.opened import Opened
 from roofterm.tui.page import Page
 from roofterm.tui.slice_details import slice_details
 from roofterm.tui.state import Selection, ViewState, changed
@@ -43,17 +44,18 @@ class TimelinePage(Page):
     DRAWS_UNSEEN = False
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings(keymap.page_actions("timeline"))]
 
+    def __init__(self, opened: Opened) -> None:
+        super().__init__(opened)
+        self._answer: Answer | None = None
+        self._steps = timeline_steps(self.opened.study.profile.steps)
+        self._settled: tuple[object, ...] = ()
+
     def compose(self) -> ComposeResult:
         with Vertical(classes="framed"):
             yield TimelineView(self._key(), id="lanes")
         with Vertical(id="slice-panel", classes="framed roomy") as below:
             below.border_title = "Slice"
             yield DetailPanel("slice-details", definitions=False)
-
-    def on_mount(self) -> None:
-        self._answer: Answer | None = None
-        self._steps = timeline_steps(self.opened.study.profile.steps)
-        self._settled: tuple[object, ...] = ()
 
     def key(self, state: ViewState) -> Hashable:
         return state.filter
