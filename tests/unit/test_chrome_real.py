@@ -13,6 +13,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from roofterm_parsers.chrome import reader, splitting
 from roofterm_parsers.chrome.reader import read
 from roofterm_parsers.profile import Profile, Source
 from tests.reference import REASON, reference, root
@@ -122,3 +123,23 @@ def test_backward_ops_find_the_forward_op_of_their_sequence_number() -> None:
     names = dict(zip(texts_of(profile, profile.backward["backward"]), texts_of(profile, profile.backward["forward"]), strict=True))
     assert names["autograd::engine::evaluate_function: AddmmBackward0"] == "aten::addmm"
     assert names["NllLossBackward0"] == "aten::nll_loss_forward"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "torch/kineto_v100_resnet50_2021_list.pt.trace.json.gz",
+        "torch/tracelens_mi300x_resnet_act_ckpt_rank0of8.json.gz",
+        "torch_cpu/transformer_train_all_flags.pt.trace.json.gz",
+        "xplane/tpu_v6e_inference.trace.json.gz",
+    ],
+)
+def test_workers_change_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = gzip.decompress(reference(f"traces/{name}").read_bytes())
+    monkeypatch.setattr(reader, "ALONE_BYTES", 0)
+    monkeypatch.setattr(splitting, "BLOCK_BYTES", 256 << 10)
+    source = Source(path=name, format="", container="gzip")
+    alone, together = (reader.read(io.BytesIO(text), source, lambda _: None, workers=workers) for workers in (0, 2))
+    for frame, held in alone.frames().items():
+        assert held.equals(together.frames()[frame]), frame
+    assert (alone.warnings, alone.sources) == (together.warnings, together.sources)
