@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from roofterm.analysis.filters import Filter
 from roofterm.analysis.row_filter import row_predicate, split_by_columns
+from roofterm.analysis.scope import Scope
+from roofterm.analysis.slice_filter import split_for_slices
+from roofterm.results import TABLES
 from roofterm.tui.state import Sort
+
+if TYPE_CHECKING:
+    from roofterm.analysis.study import Study
 
 
 class Rows(NamedTuple):
@@ -34,6 +41,15 @@ def chosen_rows(frame: pl.DataFrame, wanted: Filter, sort: Sort | None) -> Rows:
         ranked = values.with_row_index("place").sort(sort.column, descending=sort.descending, nulls_last=True, maintain_order=True)
         order = order[ranked["place"].to_numpy()]
     return Rows(frame, order, rest.text)
+
+
+def table_rows(study: Study, by: str, scope: Scope, wanted: Filter, sort: Sort | None) -> Rows:
+    """A table's rows by the filter: what its columns do not answer is asked of the slices that it is made of."""
+    _, rest = split_by_columns(wanted, TABLES[by])
+    of_slices, unknown = split_for_slices(rest)
+    frame = study.table(by, msgspec.structs.replace(scope, where=of_slices.text))
+    answered = Filter(wanted.text, tuple(term for term in wanted.terms if term not in rest.terms))
+    return chosen_rows(frame, answered, sort)._replace(not_asked=unknown.text)
 
 
 def is_sortable(frame: pl.DataFrame, column: str) -> bool:

@@ -16,7 +16,7 @@ from roofterm.tui import keymap
 from roofterm.tui.columns import NOUNS, TABLES, known_first, row_details
 from roofterm.tui.opened import Opened
 from roofterm.tui.page import Page
-from roofterm.tui.rows import Rows, chosen_rows, is_sortable, natural_descending, place_of
+from roofterm.tui.rows import Rows, is_sortable, natural_descending, place_of, table_rows
 from roofterm.tui.state import Selection, Sort, ViewState, changed
 from roofterm.tui.widgets.detail import DetailPanel, Details
 from roofterm.tui.widgets.line_widget import LineWidget
@@ -100,7 +100,7 @@ class OpsPage(Page):
     def _ask(self, state: ViewState, sort: Sort) -> tuple[Rows, str]:
         study = self.opened.study
         scope = self.scope(state, "all")
-        return chosen_rows(study.table(state.by, scope), parse(state.filter), sort), study.selection(scope).text
+        return table_rows(study, state.by, scope, parse(state.filter), sort), study.selection(scope).text
 
     def action_view(self, by: int) -> None:
         at = (ORDER.index(self._by) + by) % len(ORDER)

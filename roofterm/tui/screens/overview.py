@@ -20,7 +20,7 @@ from roofterm.tui.messages import EdgeReached
 from roofterm.tui.opened import Opened
 from roofterm.tui.overview_lines import WARNINGS, Facts, Writer
 from roofterm.tui.page import Page
-from roofterm.tui.rows import Rows, chosen_rows
+from roofterm.tui.rows import Rows, table_rows
 from roofterm.tui.stacked import stacked_step
 from roofterm.tui.state import Selection, ViewState, changed
 from roofterm.tui.widgets.detail import Details, Fact
@@ -142,8 +142,8 @@ class OverviewPage(Page):
 
     def _tables(self, state: ViewState) -> tuple[Rows, Rows, str]:
         study, scope, wanted = self.opened.study, self.scope(state, "steady"), parse(state.filter)
-        kernels = chosen_rows(study.table("kernel", scope), wanted, None)
-        return kernels, chosen_rows(study.table("category", scope), wanted, None), study.selection(scope).text
+        kernels = table_rows(study, "kernel", scope, wanted, None)
+        return kernels, table_rows(study, "category", scope, wanted, None), study.selection(scope).text
 
     def _judged(self) -> tuple[list[Finding], Roofline, list[Warning]]:
         study = self.opened.study
