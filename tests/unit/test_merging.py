@@ -18,6 +18,8 @@ PLAIN_INTEGERS = {(frame, column) for frame in ("kernels", "launches") for colum
 }
 """Columns of the types that row numbers have, which are counts."""
 LENGTHS = {("slices", "dur_ps"), ("steps", "dur_ps"), ("device_clock", "dur_ps"), ("hlo_events", "dma_stall_ps")}
+OF_A_LINE = {("allocations", "line_ps")}
+"""counted from the zero of a thread's own line, which no merge moves"""
 
 
 def made(seed: int, zero_unix_ns: int | None, rows: int = 30) -> Profile:
@@ -102,7 +104,7 @@ def test_every_column_that_numbers_rows_is_known_to_the_merge() -> None:
 
 def test_every_column_of_times_is_known_to_the_merge() -> None:
     times = {(frame, column) for frame, schema in FRAMES.items() for column in schema if column.endswith("_ps")}
-    assert times - set(TIMES.items()) == LENGTHS
+    assert times - set(TIMES.items()) == LENGTHS | OF_A_LINE
 
 
 def test_equal_names_become_one_and_unlike_ones_stay_apart() -> None:
