@@ -210,6 +210,111 @@ class Roofline(msgspec.Struct):
     ops: list[RooflineRow]
 
 
+class RankRow(msgspec.Struct):
+    """A rank or host: means a step over its steady steps (us), without steps over the whole file."""
+
+    rank: int | None
+    host: str | None
+    path: str
+    devices: int
+    """that worked"""
+    steps: int
+    """steps that the means speak of; 0: the profile has none"""
+    step_us: float | None
+    slowest_us: float | None
+    compute_us: float | None
+    comm_us: float | None
+    exposed_comm_us: float | None
+    exposed_copy_us: float | None
+    idle_us: float | None
+    busy_pct: float | None
+    launches: float | None
+    wait_us: float | None = None
+    """in matched collectives: until the last rank of the group arrived"""
+    transfer_us: float | None = None
+    """the shortest of the matched calls"""
+    exposed_wait_us: float | None = None
+    exposed_transfer_us: float | None = None
+    kept_waiting_us: float | None = None
+    """how long the others waited for this rank alone: where it came last, its arrival less the one before"""
+    last_pct: float | None = None
+    """share of the matched collectives to which it came last"""
+    late: bool | None = None
+
+
+class MemoryPool(msgspec.Struct):
+    """An allocator of a rank: one a device and one of the host with PyTorch, one each with XLA."""
+
+    name: str
+    rank: int | None
+    host: str | None
+    device: int | None
+    """the file's number"""
+    on_device: bool
+    allocations: int
+    frees: int
+    capacity_bytes: int | None
+    out_of_memory_us: list[float]
+    """times of failed allocations"""
+    peak_bytes: int | None = None
+    """most in use"""
+    peak_us: float | None = None
+    peak_op: str | None = None
+    """op whose allocation reached it"""
+    peak_step: str | None = None
+    peak_pct: float | None = None
+    """of the capacity: the larger of what is in use and what the allocator reserves"""
+    reserved_peak_bytes: int | None = None
+    reserved_at_peak_bytes: int | None = None
+    """reserved from the driver when most was in use: what lies between the two is cached or fragmented"""
+    first_bytes: int | None = None
+    """in use before the first event"""
+    last_bytes: int | None = None
+    held_before_bytes: int | None = None
+    """of the peak, what had been allocated before the recording"""
+
+
+class MemoryHolder(msgspec.Struct):
+    """An op's part of a pool's peak."""
+
+    pool: int
+    op: str | None
+    """None: outside of any op"""
+    bytes: int
+    blocks: int
+
+
+class MemoryStep(msgspec.Struct):
+    """Use of a pool within a step of its host."""
+
+    step: str
+    pool: int
+    peak_bytes: int | None
+    last_bytes: int | None
+    allocations: int
+    allocated_bytes: int
+    freed_bytes: int
+
+
+class MemoryPressure(msgspec.Struct):
+    """Calls of one name by which an allocator turns to the driver."""
+
+    name: str
+    calls: int
+    total_us: float
+    calls_per_step: float | None
+    """in the steady steps; None: there are none"""
+    us_per_step: float | None
+
+
+class MemoryReport(msgspec.Struct):
+    pools: list[MemoryPool]
+    holders: list[MemoryHolder]
+    """who held most at each pool's peak"""
+    steps: list[MemoryStep]
+    pressure: list[MemoryPressure]
+
+
 class Finding(msgspec.Struct):
     id: str
     severity: str
@@ -290,6 +395,10 @@ _SHARED = (
 TABLES["category"] = _SHARED
 TABLES["kernel"] = (
     *_SHARED, "stream_ids", "grid", "block", "occupancy_pct", "waves", "tail_pct", "tensor_core", "launched_by", "short_name",
+)  # fmt: skip
+TABLES["collective"] = (
+    *_SHARED, "collective", "library", "group", "group_size", "message_bytes", "algo_bw", "bus_bw", "pct_of_link", "exposed_us",
+    "hidden_us", "wait_us", "transfer_us", "latency_bound", "note",
 )  # fmt: skip
 TABLES["op"] = (*_SHARED, "self_device_us", "shapes", "is_backward", "memory_bytes", "self_memory_bytes")
 TABLES["gap"] = (*_SHARED, "start_us", "device", "step", "before", "after", "host_kind", "host_wait_us", "kernel_gap_us", "thread")

@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 
 from roofterm.analysis import profiler_tree, steps, tables
 from roofterm.analysis.categories import HOST_CATEGORIES, TITLES, Category, classify, kernel_facts
+from roofterm.analysis.collective_calls import collective_calls
+from roofterm.analysis.collectives import collective_table
 from roofterm.analysis.costs.profiler import profiler_flops
 from roofterm.analysis.dispatch import dispatch_chain
 from roofterm.analysis.filters import Filter, parse
@@ -24,9 +26,13 @@ from roofterm.analysis.iteration_table import iteration_table
 from roofterm.analysis.iterations import as_steps, engine_iterations, facts_of_steps, find_iterations
 from roofterm.analysis.joining import Joined, with_captures
 from roofterm.analysis.launches import launch_path
+from roofterm.analysis.matching import match_calls
+from roofterm.analysis.memory import Memory, memory_of, memory_report
 from roofterm.analysis.occupancy import occupancies
+from roofterm.analysis.overlap import hiding
 from roofterm.analysis.phase_table import phase_breakdown, phase_rows
 from roofterm.analysis.phases import host_phases, phase_names, work_phases
+from roofterm.analysis.ranks import rank_rows
 from roofterm.analysis.roofline import Bounded, above_roof, bounded, flops_total, roof_warnings, roofline
 from roofterm.analysis.row_filter import row_predicate, split_by_columns
 from roofterm.analysis.scope import ALL, STEADY, RoofChoice, Scope
@@ -130,6 +136,26 @@ class Study:
     def occupancy(self) -> pl.DataFrame:
         """How well each kernel fills its device, schema `occupancy.OCCUPANCY`."""
         return occupancies(self.profile)
+
+    @cached_property
+    def device_lines(self) -> dict[int, steps.DeviceLine]:
+        """The work of each device, by its row, with the unions that windows are cut from."""
+        return {int(key[0]): steps.DeviceLine(group, self.profile) for key, group in self.work.group_by("device")}
+
+    @cached_property
+    def collective_calls(self) -> pl.DataFrame:
+        """Every collective, schema `collective_calls.CALLS`."""
+        return collective_calls(self.profile, self.work, {device: line.compute for device, line in self.device_lines.items()})
+
+    @cached_property
+    def matched_calls(self) -> pl.DataFrame:
+        """Collectives matched over ranks, schema `matching.MATCHED`."""
+        return match_calls(self.profile, self.collective_calls, {device: line.compute for device, line in self.device_lines.items()})
+
+    @cached_property
+    def memory(self) -> Memory:
+        """Allocators and their events."""
+        return memory_of(self.profile)
 
     @cached_property
     def windows(self) -> pl.DataFrame:
@@ -256,6 +282,22 @@ class Study:
         """What led to a slice: annotation, module, Python line, op, call, work."""
         return dispatch_chain(self, slice_id)
 
+    def ranks(self) -> list[results.RankRow]:
+        """One row a rank or host: means of its steady steps, the late ones marked."""
+        return self._keep(
+            "ranks",
+            lambda: rank_rows(self.profile, self.windows, self.steps(), self.device_lines, self.collective_calls, self.matched_calls),
+        )
+
+    def memory_report(self) -> results.MemoryReport | None:
+        """Peaks, holders, steps and pressure; None where the file holds nothing of memory."""
+        return self._keep("memory", lambda: memory_report(self.profile, self.windows, self.memory))
+
+    def hiding(self, scope: Scope = STEADY) -> pl.DataFrame:
+        """Kernels that ran under collectives against the same ones alone, schema `overlap.HIDING`."""
+        communication = {device: line.communication for device, line in self.device_lines.items()}
+        return hiding(self.profile, self.selection(scope).work, communication)
+
     def findings(self, scope: Scope = STEADY) -> list[results.Finding]:
         """What to fix first, most time at stake first."""
         return []
@@ -303,6 +345,9 @@ class Study:
         part = self._part(scope)
         if by == "iteration":
             return self._iteration_table(scope)
+        if by == "collective":
+            calls = self.collective_calls.filter(pl.col("slice").is_in(part.work["slice"].implode()))
+            return collective_table(calls, self.matched_calls, self.device)
         if by in ("kernel", "category"):
             return self._work_table(by, scope, part)
         if self.is_torch:

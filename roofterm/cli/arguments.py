@@ -93,12 +93,12 @@ COMMANDS = (
     Command(
         "ops",
         "ops",
-        "one table: kernels, ops, categories or iterations",
+        "one table: kernels, ops, categories, collectives or iterations",
         (
             _value(
                 "--by",
-                help="kernel (default), op, category or iteration",
-                choices=("kernel", "op", "category", "iteration"),
+                help="kernel (default), op, category, collective or iteration",
+                choices=("kernel", "op", "category", "collective", "iteration"),
                 default="kernel",
             ),
             _value("--group", help="split the rows of ops by input shape", choices=("shape",)),
@@ -106,6 +106,7 @@ COMMANDS = (
         ),
     ),
     Command("steps", "steps", "one row a step: its time and where it went", ANY),
+    Command("ranks", "ranks", "one row a rank or host: who is late, and who waits", ANY),
     Command(
         "roofline",
         "roofline",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import wrap
 from typing import Any
 
 import polars as pl
@@ -17,15 +18,28 @@ from roofterm.report.plain_table import plain_table
 from roofterm.text.units import count
 
 
-def answer(args: Arguments, table: pl.DataFrame, columns: Sequence[Column], head: dict[str, Any], most: int | None = None) -> None:
-    """Write `table` in `args.format`: `head` are the keys of the JSON before `rows`.
+def answer(
+    args: Arguments,
+    table: pl.DataFrame,
+    columns: Sequence[Column],
+    head: dict[str, Any],
+    most: int | None = None,
+    notes: Sequence[str] = (),
+) -> None:
+    """Write `table` in `args.format`: `head` are the keys of the JSON before `rows`, `notes` lines below the table for people.
 
     Without `--top`, `most` rows, else 20 in text and Markdown, 100 in JSON and CSV. Raises UsageError for `--sort`.
     """
     table = ordered(table, args.sort)
     top = args.top if args.top is not None else most if most is not None else 20 if args.format in ("text", "markdown") else 100
     shown = table.head(top) if top else table
-    write(args, _shown(args, shown, columns, head, table.height))
+    content = _shown(args, shown, columns, head, table.height)
+    write(args, [*content, *(["", *folded(notes)] if notes else [])] if isinstance(content, list) else content)
+
+
+def folded(notes: Sequence[str]) -> list[str]:
+    """Sentences as lines of text that fit."""
+    return [line for note in notes for line in wrap(note, width())]
 
 
 def ordered(table: pl.DataFrame, sort: str | None) -> pl.DataFrame:

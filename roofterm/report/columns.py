@@ -134,6 +134,29 @@ TABLE_COLUMNS: dict[str, tuple[Column, ...]] = {
         FLOPS,
         BYTES,
     ),
+    "collective": (
+        Column("name", "collective", words, right=False, least=10),
+        Column("group", "group", words, right=False),
+        Column("group_size", "ranks", count),
+        Column("message_bytes", "message", bytes_text),
+        CALLS,
+        TOTAL,
+        SHARE,
+        MEAN,
+        Column("exposed_us", "exposed", duration_us),
+        Column("bus_bw", "bus bw", byte_rate),
+        Column("pct_of_link", "% of link", pct),
+        Column("wait_us", "wait", duration_us),
+        Column("transfer_us", "transfer", duration_us),
+        BOUND,
+        Column("algo_bw", "algo bw", byte_rate),
+        Column("hidden_us", "hidden", duration_us),
+        Column("library", "library", words, right=False),
+        DTYPE,
+        MIN,
+        MAX,
+        Column("note", "note", words, right=False),
+    ),
     "category": (NAME, CALLS, TOTAL, SHARE, MEAN, MIN, MAX, P50, P99, FLOPS, ROOF),
 }
 """Columns of each table for people, most wanted first: what does not fit the width is left out from the end."""
@@ -157,6 +180,29 @@ STEP_COLUMNS = (
     Column("host_busy_pct", "host busy", pct),
     Column("steady", "steady", yes_no),
     Column("complete", "complete", yes_no),
+)
+
+
+RANK_COLUMNS = (
+    Column("rank", "rank", count),
+    Column("host", "host", words, right=False),
+    Column("late", "late", yes_no),
+    Column("step_us", "step", duration_us),
+    Column("compute_us", "compute", duration_us),
+    Column("exposed_comm_us", "exposed comm", duration_us),
+    Column("exposed_wait_us", "of it wait", duration_us),
+    Column("exposed_transfer_us", "of it transfer", duration_us),
+    Column("kept_waiting_us", "kept waiting", duration_us),
+    Column("last_pct", "came last", pct),
+    Column("busy_pct", "busy", pct),
+    Column("idle_us", "idle", duration_us),
+    Column("wait_us", "wait", duration_us),
+    Column("transfer_us", "transfer", duration_us),
+    Column("exposed_copy_us", "exposed copy", duration_us, needs_value=True),
+    Column("launches", "launches", amount),
+    Column("slowest_us", "slowest", duration_us),
+    Column("steps", "steps", count),
+    Column("devices", "devices", count),
 )
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from roofterm.cli.main import main
 from roofterm.glossary import find, glossary, nearest
-from roofterm.results import TABLES, RooflineRow, StepRow, Summary
+from roofterm.results import TABLES, RankRow, RooflineRow, StepRow, Summary
 
 # What is no figure but a name, an id or a list of names needs no definition.
 NAMES = {
@@ -13,6 +13,7 @@ NAMES = {
     "bytes_from",
     "bytes_per_s",
     "category",
+    "collective",
     "counter_series",
     "device_names",
     "devices",
@@ -21,14 +22,19 @@ NAMES = {
     "flops_from",
     "flops_per_s",
     "grid",
+    "group",
+    "host",
     "hosts",
     "is_backward",
     "kernel_us_by_device",
     "kernel_us_by_rank",
     "level",
+    "library",
     "module_path",
     "name",
+    "note",
     "op",
+    "path",
     "phase",
     "process_names",
     "rank",
@@ -47,12 +53,12 @@ NAMES = {
 }
 
 
-@pytest.mark.parametrize("record", [Summary, StepRow, RooflineRow])
+@pytest.mark.parametrize("record", [Summary, StepRow, RooflineRow, RankRow])
 def test_every_figure_of_a_record_has_a_definition(record: type):
     assert [name for name in record.__struct_fields__ if name not in NAMES and name not in glossary()] == []
 
 
-@pytest.mark.parametrize("by", ["kernel", "op", "category"])
+@pytest.mark.parametrize("by", ["kernel", "op", "category", "collective"])
 def test_every_figure_of_a_table_has_a_definition(by: str):
     assert [name for name in TABLES[by] if name not in NAMES and name not in glossary()] == []
 
