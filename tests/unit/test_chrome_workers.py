@@ -94,6 +94,30 @@ def test_the_size_of_blocks_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("workers", [0, 2])
+def test_what_stands_behind_the_events_is_no_damage(workers: int) -> None:
+    frames = ",".join(f'"{i}":{{"name":"f{i}","category":"c"}}' for i in range(2000))
+    samples = ",".join(f'{{"name":"s{i}","cpu":{i},"weight":1}}' for i in range(2000))
+    events = json.dumps([x("a", i, 1) for i in range(200)])
+    for behind in (f'"stackFrames":{{{frames}}}', f'"samples":[{samples}]', f'"samples":[{samples}],"displayTimeUnit":"ns"'):
+        profile = load(f'{{"traceEvents":{events},{behind}}}'.encode(), workers)
+        assert profile.slices.height == 200
+        assert profile.warnings == []
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_second_trace_blocks_behind_the_first_is_read_and_said(workers: int) -> None:
+    def document(name: str) -> str:
+        header = ",".join(f'"fact {i}": {i}' for i in range(500))
+        return f'{{{header}, "traceEvents": {json.dumps([x(name, i, 1) for i in range(150)])}}}'
+
+    profile = load(f"{document('a')}\n{document('b')}".encode(), workers)
+    assert profile.names["text"].gather(profile.slices["name"]).value_counts().sort("text").rows() == [("a", 150), ("b", 150)]
+    assert [warning.code for warning in profile.warnings] == ["mended"]
+
+
+@pytest.mark.usefixtures("small_blocks")
 def test_an_event_longer_than_a_slot_is_decoded_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reader, "BUFFER_BYTES", 2 * BLOCK)
     long = json.dumps([x("a", 0, 1), x("b", 5, 1, note="x" * 100_000), *(x("c", 10 + i, 1) for i in range(300))]).encode()

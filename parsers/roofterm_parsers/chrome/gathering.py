@@ -62,6 +62,8 @@ class Gathered:
         """events with all their arguments; the first item is the slice, or -1"""
         self.damage: Counter[str] = Counter()
         self.trailers: list[bytes] = []
+        self.trails_on = False
+        """trailers go on in blocks that hold no event"""
         self.events = 0
         self.lists = 1
         self.ended = False
@@ -152,7 +154,8 @@ class Gathered:
         if not behind:
             self.damage.update(block.damage)
         self.trailers += [trailer for trailer in block.trailers if len(trailer) < LONGEST_TRAILER_BYTES]
-        self.lists += block.lists
+        self.trails_on |= behind and not has_events
+        self.lists += block.lists + int(behind and has_events)
         self.ended = block.ended or (behind and not has_events)
 
     def _learn_lanes(self) -> None:

@@ -17,20 +17,24 @@ _DEVICE_KEYS = ("deviceProperties", "computeProperties")
 _KINETO_KEYS = frozenset(
     (*_DEVICE_KEYS, "schemaVersion", "distributedInfo", "baseTimeNanoseconds", "record_shapes", "with_stack", "trace_id", "cupti_version")
 )
+_KNOWN_KEYS = _KINETO_KEYS | {
+    *("displayTimeUnit", "traceName", "host_name", "with_flops", "with_modules", "profile_memory", "group_trace_id", "username"),
+    *("cuda_runtime_version", "cuda_driver_version", "roctracer_version", "hip_runtime_version", "hip_driver_version"),
+}
 
 
-def top_level(header: bytes, trailers: list[bytes]) -> tuple[dict[str, Any], int]:
-    """The keys before and behind the events, and how many parts of them could not be read."""
+def top_level(header: bytes, trailers: list[bytes], *, cut: bool = False) -> tuple[dict[str, Any], int]:
+    """The keys before and behind the events, and how many parts of them could not be read. `cut`: trailers are parts of more."""
     facts: dict[str, Any] = {}
     damaged = 0
-    for text in (_closed(header), *map(_opened, trailers)):
+    for i, text in enumerate((_closed(header), *map(_opened, trailers))):
         if not text:
             continue
         try:
             value = msgspec.json.decode(text)
         except (msgspec.DecodeError, RecursionError):
             value, lost = _salvage(text.decode("utf-8", "replace"))
-            damaged += lost
+            damaged += 0 if cut and i else lost
         if isinstance(value, dict):
             for key, item in value.items():
                 if key != "traceEvents":
@@ -137,11 +141,15 @@ def _opened(trailer: bytes) -> bytes:
 
 
 def _salvage(text: str) -> tuple[dict[str, Any], int]:
-    """Keys and values one by one, as far as they are JSON; how many are not."""
+    """Keys and values one by one, as far as they are JSON; how many are not.
+
+    Behind a list or object that cannot be read nobody knows how deep a key lies: from there on only known ones are taken.
+    """
     reader = json.JSONDecoder(strict=False)
     found: dict[str, Any] = {}
     lost = 0
     at = 0
+    deep = False
     while True:
         key = _KEY.search(text, at)
         if key is None:
@@ -149,7 +157,9 @@ def _salvage(text: str) -> tuple[dict[str, Any], int]:
         try:
             value, at = reader.raw_decode(text, key.end())
         except (ValueError, RecursionError):
-            lost += 1
+            lost += not deep
+            deep = deep or text[key.end() : key.end() + 1] in ("[", "{")
             at = key.end()
             continue
-        found.setdefault(key[1], value)
+        if not deep or key[1] in _KNOWN_KEYS:
+            found.setdefault(key[1], value)

@@ -55,7 +55,7 @@ def read(
             gathering.with_workers(count)
         gathering.alone(None)
         gathered = gathering.gathered
-        top, damaged = header.top_level(splitter.header, gathered.trailers)
+        top, damaged = header.top_level(splitter.header, gathered.trailers, cut=gathered.trails_on)
         closed = splitter.is_list or (gathered.ended and splitter.last_byte == b"}")
         file = FileFacts(top, splitter.is_list, closed and not splitter.headless, damaged)
         return assemble(gathered, file, source, xla=gathering.xla, check=gathering.check_and_tidy)

@@ -99,8 +99,9 @@ class Splitter:
                 piece = Piece(text, self._offset, False)
                 self._offset += len(text)
                 return piece
-            for _ in range(BLOCK_BYTES // _READ_BYTES):
-                text += self._read(_READ_BYTES)
+            wanted = len(text) + BLOCK_BYTES
+            while len(text) < wanted and (more := self._read(_READ_BYTES)):
+                text += more
             if self._ended:
                 return self._last(text)
 
