@@ -19,8 +19,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from benchmarks.checkout import ROOT, compile_packages, environment
 from benchmarks.figures import NOTHING, load_text, machine, share, table, verdict
-from benchmarks.loading import ROOT, make_traces
+from benchmarks.loading import make_traces
 from benchmarks.peers import CONTENDERS, default_home
 from benchmarks.process_tree import run
 from benchmarks.pseudo_terminal import Answer, PseudoTerminal
@@ -52,8 +53,8 @@ PLOT_MS = (100, 150)
 GESTURES = (
     Gesture("table: page down", (PAGE_DOWN,), before=("3",)),
     Gesture("table: one row down", ("k", "j"), most_bytes=LINE_BYTES),
-    Gesture("table: next sort column", ("s",)),
     Gesture("table: reverse", ("r",)),
+    Gesture("table: next sort column", ("s",)),
     Gesture("table: filter by category", ("c",), after=(ESCAPE,)),
     Gesture("table: a letter of a filter", tuple("elementwise"), before=("/",), after=(ESCAPE,)),
     Gesture("timeline: zoom in", ("+",), before=("4",)),
@@ -81,7 +82,7 @@ def measure_keys(slices: int, rows: int, presses: int, gestures: Sequence[Gestur
     measured = [Measured(gesture) for gesture in gestures]
     command = [sys.executable, "-m", "benchmarks.contenders.large_explorer", str(slices), str(rows)]
     _say("making the profile and asking for its first figures")
-    with PseudoTerminal(command, *SIZES[0], environment()) as terminal:
+    with PseudoTerminal(command, *SIZES[0], terminal_environment()) as terminal:
         terminal.seconds_until(r"busy", patience=1800)
         terminal.rest()
         for size in SIZES:
@@ -112,9 +113,12 @@ class Starts:
 
 def measure_starts(trace: Path, cache: Path, rounds: int) -> Starts:
     """An empty Textual program and the explorer over a cached profile, in turns."""
-    env = {**environment(), "XDG_CACHE_HOME": str(cache)}
+    kept = {"XDG_CACHE_HOME": str(cache)}
+    env = {**terminal_environment(), **kept}
     explore: list[str | Path] = [sys.executable, "-m", "roofterm.cli.main", trace]
-    subprocess.run([*explore, "--format", "json", "-o", os.devnull], env={**os.environ, **env}, check=True, cwd=ROOT)  # fills the cache
+    subprocess.run(
+        [*explore, "--format", "json", "-o", os.devnull], env={**os.environ, **environment(), **kept}, check=True, cwd=ROOT
+    )  # fills the cache
     empty, paint, figures, version = [], [], [], []
     for _ in range(rounds):
         with PseudoTerminal([sys.executable, CONTENDERS / "empty_app.py"], *SIZES[0], env) as terminal:
@@ -124,14 +128,13 @@ def measure_starts(trace: Path, cache: Path, rounds: int) -> Starts:
             paint.append(terminal.seconds_until("roofterm"))
             figures.append(terminal.seconds_until(r"busy +[\d.]+%"))
             terminal.rest()
-        version.append(run([sys.executable, "-m", "roofterm.cli.main", "--version"], env=env).cpu_s)
+        version.append(run([sys.executable, "-m", "roofterm.cli.main", "--version"], env=environment()).cpu_s)
     return Starts(*(statistics.median(found) for found in (empty, paint, figures, version)))
 
 
-def environment() -> dict[str, str]:
+def terminal_environment() -> dict[str, str | None]:
     """A terminal of 256 colours, as over SSH, and this checkout's roofterm."""
-    paths = os.pathsep.join([str(ROOT), str(ROOT / "parsers"), os.environ.get("PYTHONPATH", "")])
-    return {"PYTHONPATH": paths, "TERM": "xterm-256color", "COLORTERM": "", "NO_COLOR": "", "LC_ALL": "C.UTF-8", "TMUX": "", "STY": ""}
+    return {**environment(), "TERM": "xterm-256color", "LC_ALL": "C.UTF-8", **dict.fromkeys(("COLORTERM", "NO_COLOR", "TMUX", "STY"))}
 
 
 def keys_table(measured: Sequence[Measured]) -> str:
@@ -208,6 +211,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=default_home() / "data", help="where the trace is kept")
     args = parser.parse_args()
     loads = [os.getloadavg()[0]]
+    compile_packages()
     print(machine(), end="\n\n", flush=True)
     if args.cached_mb:
         (trace,) = make_traces([args.cached_mb], args.data)

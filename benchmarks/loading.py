@@ -20,11 +20,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from benchmarks.checkout import ROOT, compile_packages, environment
 from benchmarks.figures import MB, load_text, machine, megabytes, seconds, share, table, verdict
 from benchmarks.peers import CONTENDERS, default_home, hta_command, perfetto_command
 from benchmarks.process_tree import CommandFailed, Run, run
 
-ROOT = Path(__file__).resolve().parents[1]
 ALL_PEERS = ("hta", "perfetto", "json.load")
 NICE = 5
 
@@ -95,7 +95,6 @@ def contenders(peers_home: Path, cache: Path, without: Iterable[str]) -> list[Co
 
 def measure(found: list[Contender], trace: Trace, rounds: int) -> None:
     """Every contender once a round, so that a busy minute of the machine falls on all of them."""
-    environment = {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "parsers"), os.environ.get("PYTHONPATH", "")])}
     for number in range(rounds):
         for one in found:
             if number >= (one.rounds or rounds) or trace.megabytes > one.largest_mb:
@@ -106,8 +105,8 @@ def measure(found: list[Contender], trace: Trace, rounds: int) -> None:
             try:
                 command = one.command(trace)
                 if one.env and not one.runs.get(trace.megabytes):
-                    run(command, env={**environment, **one.env}, cwd=ROOT)  # the first one fills the cache
-                done = run(command, env={**environment, **one.env}, cwd=ROOT, nice=NICE)
+                    run(command, env={**environment(), **one.env}, cwd=ROOT)  # the first one fills the cache
+                done = run(command, env={**environment(), **one.env}, cwd=ROOT, nice=NICE)
             except (CommandFailed, RuntimeError, OSError, subprocess.CalledProcessError) as fault:
                 _say(f"{one.name}: {fault}")
                 continue
@@ -221,6 +220,7 @@ def main() -> None:
     parser.add_argument("--peers-home", type=Path, default=default_home(), help="where the peers' environments are kept")
     args = parser.parse_args()
     traces = make_traces(args.sizes, args.data)
+    compile_packages()
     cache = Path(tempfile.mkdtemp(prefix="cache-", dir=args.data))
     try:
         found = contenders(args.peers_home.resolve(), cache, args.without)

@@ -42,15 +42,17 @@ class TerminalEnded(RuntimeError):
 class PseudoTerminal:
     """A program started on a terminal of its own. Use as a context: the program ends with it."""
 
-    def __init__(self, command: Sequence[str | Path], width: int, height: int, env: Mapping[str, str]) -> None:
+    def __init__(self, command: Sequence[str | Path], width: int, height: int, env: Mapping[str, str | None]) -> None:
+        """`env` beside this process's own environment; None takes a variable out."""
         self.output = b""
         self._marks: list[tuple[float, int]] = []
         """when how much of the output had come"""
         self.started = time.perf_counter()
         self.pid, self._terminal = pty.fork()
         if self.pid == 0:
-            os.environ.update(env)
-            os.execvp(command[0], [str(word) for word in command])
+            kept = {name: value for name, value in os.environ.items() if name not in env}
+            given = {name: value for name, value in env.items() if value is not None}
+            os.execvpe(command[0], [str(word) for word in command], {**kept, **given})
         self.resize(width, height)
 
     def __enter__(self) -> PseudoTerminal:

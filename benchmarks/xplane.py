@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import statistics
 import subprocess
 import sys
@@ -19,8 +18,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from benchmarks.checkout import ROOT, compile_packages, environment
 from benchmarks.figures import load_text, machine, megabytes, seconds, share, table, verdict
-from benchmarks.loading import NICE, ROOT
+from benchmarks.loading import NICE
 from benchmarks.peers import default_home, xprof_command
 from benchmarks.process_tree import CommandFailed, Run, run
 
@@ -62,14 +62,13 @@ def contenders(uniform: Path, tpu: Path, peers_home: Path | None) -> list[Conten
 
 def measure(found: Sequence[Contender], rounds: int, data: Path) -> None:
     """Every contender once a round, each time over a file in a folder where nobody has left anything."""
-    env = {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "parsers"), os.environ.get("PYTHONPATH", "")])}
     for number in range(rounds):
         for one in found:
             with tempfile.TemporaryDirectory(dir=data) as folder:
                 fresh = Path(folder) / one.profile.name
                 fresh.hardlink_to(one.profile)
                 try:
-                    done = run(one.command(fresh), env=env, cwd=ROOT, nice=NICE)
+                    done = run(one.command(fresh), env=environment(), cwd=ROOT, nice=NICE)
                 except (CommandFailed, OSError, subprocess.CalledProcessError) as fault:
                     print(f"{one.name}: {fault}", file=sys.stderr)
                     continue
@@ -141,6 +140,7 @@ def main() -> None:
     args = parser.parse_args()
     uniform, tpu = make_profiles(args.events, args.sample, args.data)
     found = contenders(uniform, tpu, None if args.without_xprof else args.peers_home.resolve())
+    compile_packages()
     measure(found, args.rounds, args.data)
     print(f"{machine()}; {load_text([done.load for one in found for done in one.runs])}\n")
     print(results_table(found), end="\n\n")
