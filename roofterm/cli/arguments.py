@@ -29,7 +29,7 @@ class Command:
     """module of roofterm.cli whose `run(args)` does it and gives the exit code"""
     help: str
     options: tuple[Option, ...] = ()
-    paths: str | None = "+"
+    paths: str | int | None = "+"
     """how many PATHs: argparse's nargs; None: no PATH"""
     noun: str = "PATH"
     """what its positional arguments are"""
@@ -107,6 +107,22 @@ COMMANDS = (
     ),
     Command("steps", "steps", "one row a step: its time and where it went", ANY),
     Command("ranks", "ranks", "one row a rank or host: who is late, and who waits", ANY),
+    Command(
+        "compare",
+        "compare",
+        "what changed from BASE to NEW, by step, category, kernel and op",
+        (
+            _value(
+                "--fail-on",
+                help="end with 3 if this holds: step_us>5% (more than 5 % above BASE), busy_pct<90 (NEW alone)",
+                action="append",
+                default=[],
+                metavar="CONDITION",
+            ),
+            *ANY,
+        ),
+        paths=2,
+    ),
     Command(
         "roofline",
         "roofline",

@@ -206,6 +206,26 @@ RANK_COLUMNS = (
 )
 
 
+def rise(value: float | None) -> str:
+    """A change in percent, with its sign."""
+    return UNKNOWN if value is None else ("+" if value > 0 else "") + pct(value)
+
+
+CHANGE_COLUMNS = (
+    Column("name", "name", words, right=False, least=20),
+    Column("base", "base", words),
+    Column("new", "new", words),
+    Column("change", "change", words),
+    Column("change_pct", "%", rise),
+    Column("base_calls", "calls", si),
+    Column("new_calls", "now", si),
+    Column("base_mean_us", "mean", duration_us),
+    Column("new_mean_us", "now", duration_us),
+    Column("status", "", words, right=False, needs_value=True),
+)
+"""Values come as texts: each row has its own unit."""
+
+
 def _tera(value: float | None) -> str:
     return UNKNOWN if value is None else figures(value)
 
