@@ -60,7 +60,8 @@ def gap_table(study: Study, scope: Scope = ALL) -> pl.DataFrame:
     """One row a gap, columns `results.TABLES["gap"]`, longest first; times in us.
 
     `name` is what the host did: the innermost host slice that covers most of the gap, on the thread that launches the
-    next work; `host_kind` is its category. `category` is host_wait, kernel_gap or unexplained. Raises ScopeError for a step or rank that is not there.
+    next work; `host_kind` is its category. `category` is host_wait, kernel_gap or unexplained. Raises ScopeError for a
+    step or rank that is not there.
     """
     where = spans(study, scope)
     found = find_gaps(study, where, device_lines(study))
