@@ -21,6 +21,7 @@ from roofterm.analysis.collectives import collective_table
 from roofterm.analysis.costs.profiler import profiler_flops
 from roofterm.analysis.dispatch import dispatch_chain
 from roofterm.analysis.filters import Filter, parse
+from roofterm.analysis.findings import find_all
 from roofterm.analysis.graphs import replay_groups
 from roofterm.analysis.iteration_table import iteration_table
 from roofterm.analysis.iterations import as_steps, engine_iterations, facts_of_steps, find_iterations
@@ -299,8 +300,9 @@ class Study:
         return hiding(self.profile, self.selection(scope).work, communication)
 
     def findings(self, scope: Scope = STEADY) -> list[results.Finding]:
-        """What to fix first, most time at stake first."""
-        return []
+        """What to fix first, most time at stake first. Raises ScopeError for a step or rank that is not there."""
+        part = Scope(step=scope.step, window_ps=scope.window_ps, rank=scope.rank)
+        return self._keep(("findings", part), lambda: find_all(self, part))
 
     def _steps(self) -> list[results.StepRow]:
         rows = steps.step_rows(self.profile, self.work, self.windows)
