@@ -8,8 +8,10 @@ several the one with most time gives letter and colour, and `owner` names its ro
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from threading import Lock
 
 import numpy as np
@@ -24,7 +26,7 @@ from roofterm.tui.widgets.plot_roofs import RoofLine
 I64 = NDArray[np.int64]
 F64 = NDArray[np.float64]
 
-BLANK, FRAME, COMPUTE, MEMORY, LINK = 0, 1, 3, 4, 5
+BLANK, FRAME, COMPUTE, MEMORY, LINK, PATH = 0, 1, 3, 4, 5, 7
 POINT = 16
 """First style of points: POINT + 4 * category code + tier."""
 
@@ -96,6 +98,8 @@ class PlotSpec:
     look: Look = field(default_factory=Look)
     shown: NDArray[np.bool_] | None = None
     """rows to draw; None: all"""
+    path: bool = False
+    """join the points in the order of their rows"""
 
 
 @dataclass(frozen=True)
@@ -168,17 +172,17 @@ def draw(spec: PlotSpec) -> PlotGrid:
     return _with_points(grid, spec)
 
 
-def fit(points: Points, roofs: tuple[RoofLine, ...], shown: NDArray[np.bool_] | None = None) -> View:
+def fit(points: Points, roofs: tuple[RoofLine, ...], shown: NDArray[np.bool_] | None = None, trifle: float = TRIFLE) -> View:
     """The window with every ridge and the points that take the time in it, and some air around.
 
-    Points with the last `TRIFLE` of the plotted time would squeeze all others into a corner: they may lie outside, which
+    Points with the last `trifle` of the plotted time would squeeze all others into a corner: they may lie outside, which
     the view counts and zooming out shows.
     """
     rows = points.order if shown is None else points.order[shown[points.order]]
     placed = rows[np.isfinite(points.x[rows])]
     time = points.time_us[placed]
     before = np.cumsum(time) - time
-    placed = placed[before <= (1 - TRIFLE) * time.sum()]
+    placed = placed[before <= (1 - trifle) * time.sum()]
     ridges = [(roof.ridge, roof.level if roof.kind == "compute" else roof.level + roof.ridge) for roof in roofs if roof.kind != "link"]
     corners = [(x, y) for x, y in ridges if np.isfinite(x) and np.isfinite(y)]
     xs = np.concatenate((points.x[placed], np.array([x for x, _ in corners])))
@@ -222,9 +226,21 @@ def _built(spec: PlotSpec, width: int, height: int) -> str:
             if part is not None:
                 marker = _MARKER.get(spec.look.glyphs, "-" if roof.kind == "compute" else "/")
                 plotext.plot([part[0], part[2]], [part[1], part[3]], marker=marker, color=ROOF_STYLES[roof.kind])
+        if spec.path:
+            for xs, ys in _legs(spec.points, view):
+                plotext.plot(xs, ys, marker=_MARKER.get(spec.look.glyphs, "."), color=PATH)
         text: str = plotext.build()
         plotext.clear_figure()
     return text
+
+
+def _legs(points: Points, view: View) -> Iterator[tuple[list[float], list[float]]]:
+    """Lines from each point to the next one that has a place, where both lie in the window."""
+    placed = np.flatnonzero(np.isfinite(points.x) & np.isfinite(points.y)).tolist()
+    for a, b in pairwise(placed):
+        xs, ys = points.x[[a, b]].tolist(), points.y[[a, b]].tolist()
+        if all(view.holds(x, y) for x, y in zip(xs, ys, strict=True)):
+            yield xs, ys
 
 
 _CODE = re.compile(r"\x1b\[([0-9;]*)m")
