@@ -112,6 +112,8 @@ class DeviceInfo(msgspec.Struct):
     """every source's own figures (vendor, measured, trace, given), to be shown side by side"""
     partition: str | None = None
     """the device is a part of its model: "MIG 1g.5gb", "CPX partition", "fewer units"; peaks and bandwidths are scaled"""
+    launch_s: float | None = None
+    """least time of a launch, as it was measured; None: not measured, or other roofs are in use"""
 
 
 class StepRow(msgspec.Struct):

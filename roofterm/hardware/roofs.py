@@ -19,7 +19,7 @@ from roofterm.hardware.config_devices import UserDevice, load_user_devices, matc
 from roofterm.hardware.lookup import WHAT_TO_DO, Facts, Match, find, resolve
 from roofterm.hardware.partition import Scale
 from roofterm.hardware.store import MeasuredRoofs, find_roofs, load_roofs
-from roofterm.hardware.table import Device, load_table, vendor_bandwidths, vendor_links
+from roofterm.hardware.table import LINKS, Device, load_table, vendor_bandwidths, vendor_links
 from roofterm.results import DeviceInfo, RoofSet
 from roofterm_parsers.errors import ProfileError
 from roofterm_parsers.profile import Profile, Warning
@@ -81,7 +81,9 @@ def device_info(
 
     order = [name for name in _order(choice, kind) if name in sets]
     peaks, bandwidths, links, sources = _merged(sets, order, match)
-    for figures, given in ((peaks, choice.peaks), (bandwidths, choice.bandwidths)):
+    given_links = {level: rate for level, rate in choice.bandwidths.items() if level in LINKS}
+    given_levels = {level: rate for level, rate in choice.bandwidths.items() if level not in LINKS}
+    for figures, given in ((peaks, choice.peaks), (bandwidths, given_levels), (links, given_links)):
         figures.update(given)
         sources.update(dict.fromkeys(given, "given"))
 
@@ -102,7 +104,19 @@ def device_info(
         sources=sources,
         sets=sets,
         partition=match.scale.partition,
+        launch_s=measured.launch_s.get("spacing") if measured is not None and order[:1] == ["measured"] else None,
     )
+
+
+def named_device(name: str, choice: RoofChoice | None = None) -> DeviceInfo:
+    """A device by its name or id alone, whole and alone: roofs of the hardware table and of `config.toml`, and what `choice` gives.
+
+    Raises ProfileError if there is no such device.
+    """
+    asked = msgspec.structs.replace(choice or RoofChoice(), device=name)
+    info = device_info({"name": None}, asked, user=load_user_devices())
+    entry = load_table().by_id(info.model or "")
+    return msgspec.structs.replace(info, name=name, memory_bytes=entry.memory.bytes if entry is not None else None)
 
 
 def ridges(peaks: Mapping[str, float], bandwidths: Mapping[str, float]) -> dict[str, dict[str, float]]:
@@ -123,6 +137,15 @@ def mfu_peak(info: DeviceInfo) -> tuple[str, float] | None:
             if dtype in peaks:
                 return dtype, peaks[dtype]
     return None
+
+
+def mbu_bandwidth(info: DeviceInfo) -> float | None:
+    """Bytes/s of main memory that MBU is held against: the vendor's, or one that the user gave; never a measured one."""
+    level = next((name for name in ("hbm",) if name in info.bandwidths), None)
+    if level is None or info.sources.get(level) == "given":
+        return info.bandwidths.get(level or "")
+    vendor = info.sets["vendor"].bandwidths.get(level) if "vendor" in info.sets else None
+    return vendor or (info.bandwidths[level] if info.sources.get(level) != "measured" else None)
 
 
 def device_warnings(infos: Sequence[DeviceInfo]) -> list[Warning]:
