@@ -91,7 +91,7 @@ def _row(
     return RooflineRow(
         level="program",
         step=STEP,
-        name=dtype,
+        name=f"{dtype}, {NOT_COUNTED}",
         category=None,
         calls=ranges,
         time_us=(length_ps if busy_ps is None else busy_ps) / 1e6,

@@ -46,14 +46,14 @@ def work_modules(profile: Profile, work: pl.DataFrame) -> Modules:
     """The module of every piece of device work (schema `work.WORK`), row for row."""
     frames = _module_frames(profile)
     of_frame, names, paths = _paths(profile, frames)
-    behind = work.select(pl.coalesce("launch", "op"))["launch"]
     found = np.full(work.height, NONE, np.int64)
-    known = np.flatnonzero(behind.is_not_null().to_numpy())
-    if frames.size and known.size:
-        distinct, back = np.unique(behind.drop_nulls().to_numpy(), return_inverse=True)
-        frame = _innermost(profile, distinct.astype(np.int64), _flags(profile, frames))
-        code = np.where(frame == NONE, NONE, of_frame[np.searchsorted(frames, np.maximum(frame, 0)) % frames.size])
-        found[known] = code[back]
+    for behind in (work["launch"], work["op"]):  # of captured work the op alone lies inside of modules
+        known = np.flatnonzero((found == NONE) & behind.is_not_null().to_numpy())
+        if frames.size and known.size:
+            distinct, back = np.unique(behind.to_numpy()[known].astype(np.int64), return_inverse=True)
+            frame = _innermost(profile, distinct, _flags(profile, frames))
+            code = np.where(frame == NONE, NONE, of_frame[np.searchsorted(frames, np.maximum(frame, 0)) % frames.size])
+            found[known] = code[back]
     return _with_instructions(profile, work, Modules(found, names, paths))
 
 

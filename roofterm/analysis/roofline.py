@@ -14,6 +14,7 @@ import polars as pl
 
 from roofterm import results
 from roofterm.analysis.bounds import LAUNCH_S, level_rates, roofs_of, with_bounds
+from roofterm.analysis.cache_traffic import with_cache
 from roofterm.analysis.categories import Category
 from roofterm.analysis.costed import LEVELS, Costed, costed
 from roofterm.analysis.hlo_costs import on_device_clock
@@ -32,10 +33,20 @@ class Bounded(NamedTuple):
     """schema `costed.ITEMS` with the columns of `bounds.with_bounds`, `levels.op_items` and `traffic.with_roles`"""
 
 
-def bounded(profile: Profile, work: pl.DataFrame, facts: pl.DataFrame, device: results.DeviceInfo | None) -> Bounded:
-    """Costs and bounds of device work. `work`: schema `work.WORK`; `facts`: schema `categories.FACTS`."""
+def bounded(
+    profile: Profile,
+    work: pl.DataFrame,
+    facts: pl.DataFrame,
+    device: results.DeviceInfo | None,
+    batches: pl.DataFrame | None = None,
+) -> Bounded:
+    """Costs and bounds of device work. `work`: schema `work.WORK`; `facts`: schema `categories.FACTS`; `batches`: what an
+    engine's annotations tell of each row of `profile.steps`, columns of `iterations.ITERATIONS` from `phase` on."""
     found = costed(profile, work, facts)
-    items = with_bounds(with_roles(profile, op_items(profile, found, found.items)), device)
+    items = with_roles(profile, op_items(profile, found, found.items))
+    if batches is not None:
+        items = with_cache(profile, items, batches)
+    items = with_bounds(items, device)
     return Bounded(found, items.with_columns(dtype_key="dtype", path_key="tensor_core"))
 
 

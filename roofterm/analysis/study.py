@@ -15,6 +15,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from roofterm.analysis import profiler_tree, steps, tables
+from roofterm.analysis.batches import DECODE
+from roofterm.analysis.bounds import roofs_of
 from roofterm.analysis.categories import HOST_CATEGORIES, TITLES, Category, classify, kernel_facts
 from roofterm.analysis.collective_calls import collective_calls
 from roofterm.analysis.collectives import collective_table
@@ -23,12 +25,15 @@ from roofterm.analysis.dispatch import dispatch_chain
 from roofterm.analysis.filters import Filter, parse
 from roofterm.analysis.findings import find_all
 from roofterm.analysis.graphs import replay_groups
+from roofterm.analysis.hardware_counters import counter_rows
 from roofterm.analysis.iteration_table import iteration_table
 from roofterm.analysis.iterations import as_steps, engine_iterations, facts_of_steps, find_iterations
 from roofterm.analysis.joining import Joined, with_captures
 from roofterm.analysis.launches import launch_path
 from roofterm.analysis.matching import match_calls
 from roofterm.analysis.memory import Memory, memory_of, memory_report
+from roofterm.analysis.model_workload import model_parts
+from roofterm.analysis.modules import module_rows, work_modules
 from roofterm.analysis.occupancy import occupancies
 from roofterm.analysis.overlap import hiding
 from roofterm.analysis.phase_table import phase_breakdown, phase_rows
@@ -41,16 +46,18 @@ from roofterm.analysis.selection import Selection, select
 from roofterm.analysis.slice_filter import slice_mask, split_for_slices
 from roofterm.analysis.step_use import step_use
 from roofterm.analysis.summary import summarise
-from roofterm.analysis.utilisation import Utilisation, mfu
+from roofterm.analysis.utilisation import Utilisation, decode_bytes, mbu, mfu
 from roofterm.analysis.work import WorkClass, device_work
 from roofterm.analysis.worked import by_category, by_kernel, by_op
-from roofterm.hardware.roofs import device_infos, device_warnings, mfu_peak
+from roofterm.analysis.workload import Shape, total
+from roofterm.hardware.roofs import device_infos, device_warnings, mbu_bandwidth, mfu_peak
 from roofterm.results import TABLES
 from roofterm_parsers.nesting import self_times
 from roofterm_parsers.profile import Profile, Warning
 
 if TYPE_CHECKING:
     from roofterm import results
+    from roofterm.analysis.model_config import ModelConfig
 
 T = TypeVar("T")
 
@@ -58,8 +65,15 @@ T = TypeVar("T")
 class Study:
     """Results over one profile. Not thread-safe: one thread asks at a time."""
 
-    def __init__(self, profile: Profile, roofs: RoofChoice | None = None, captures: Sequence[Profile] = ()) -> None:
-        """`captures`: traces of graph captures, for the ops of what `profile` replays."""
+    def __init__(
+        self,
+        profile: Profile,
+        roofs: RoofChoice | None = None,
+        captures: Sequence[Profile] = (),
+        model: ModelConfig | None = None,
+    ) -> None:
+        """`captures`: traces of graph captures, for the ops of what `profile` replays; `model`: the language model that ran."""
+        self.model = model
         self.given = profile
         """the profile as it was read"""
         self.iterations = find_iterations(profile) if profile.steps.height == 0 else engine_iterations(profile)
@@ -279,6 +293,11 @@ class Study:
         chosen = self.work["slice"].is_in(self.selection(scope).work["slice"].implode())
         return phase_rows(self.bounded(scope), self.work.filter(chosen), self.work_phase[chosen.to_numpy()], self.device)
 
+    def module_rows(self, scope: Scope = STEADY) -> list[results.RooflineRow]:
+        """The roofline of each module of the model, most time first."""
+        work = self.captured.hung(self.selection(scope).work)
+        return module_rows(self.bounded(scope), work, work_modules(self.joined, work), self.device)
+
     def dispatch_chain(self, slice_id: int) -> list[results.ChainLink]:
         """What led to a slice: annotation, module, Python line, op, call, work."""
         return dispatch_chain(self, slice_id)
@@ -311,6 +330,7 @@ class Study:
             mine = items.filter(pl.col("step") == number)
             used = self._utilisation(mine, row.dur_us / 1e6, mine["device"].n_unique())
             row.mfu_pct, row.hfu_pct = used.mfu_pct, used.hfu_pct
+            row.mbu_pct = self._mbu(self.windows["step"][number], mine, row.dur_us / 1e6)
         use = step_use(self.profile, self.work, self.windows, self.facts.select("slice", "tensor_core"), self.occupancy)
         for row, step in zip(rows, self.windows["step"], strict=True):
             row.phase = self.step_facts["phase"][step]
@@ -324,6 +344,16 @@ class Study:
         peak = mfu_peak(self.device) if self.device is not None else None
         return mfu(items, seconds, devices, peak[1] if peak else None)
 
+    def _mbu(self, step: int, items: pl.DataFrame, seconds: float) -> float | None:
+        """MBU of a step of decode, by its items or, with a model, by that and the engine's annotation."""
+        bandwidth = mbu_bandwidth(self.device) if self.device is not None else None
+        facts = self.step_facts.row(step, named=True)
+        sequences, context = facts["sequences"], facts["context_tokens"]
+        if self.model is not None and facts["phase"] == DECODE and sequences and context and items["device"].n_unique() == 1:
+            parts = model_parts(self.model, Shape(sequences, 1, context / sequences))
+            return mbu(total(parts, "weight_bytes") + total(parts, "kv_read"), seconds, 1, bandwidth)
+        return mbu(decode_bytes(items, facts["phase"]), seconds, items["device"].n_unique(), bandwidth)
+
     def _summary(self) -> results.Summary:
         marked = self.steps() if self.given.steps.height else []
         summary = summarise(self.given, self.work, self.self_ps, marked, self.flops_total)
@@ -334,6 +364,9 @@ class Study:
             sources = max(part.windows["source"].n_unique(), 1)
             used = self._utilisation(self.bounded(STEADY).items, part.length_ps / 1e12 / sources, devices)
             summary.mfu_pct, summary.mfu_palm_pct, summary.hfu_pct = used.mfu_pct, used.mfu_palm_pct, used.hfu_pct
+            decode = [row for row in self.steps() if row.mbu_pct is not None and row.steady]
+            length = sum(row.dur_us for row in decode)
+            summary.mbu_pct = sum((row.mbu_pct or 0.0) * row.dur_us for row in decode) / length if length else None
         if self.is_torch:
             summary.self_cpu_us = int(self.profiler_events["self_ps"].sum()) / steps.US
         return summary
@@ -381,7 +414,8 @@ class Study:
 
     def _bounded(self, part: Scope) -> Bounded:
         return self._keep(
-            ("bounded", part), lambda: bounded(self.joined, self.captured.hung(self._part(part).work), self.facts, self.device)
+            ("bounded", part),
+            lambda: bounded(self.joined, self.captured.hung(self._part(part).work), self.facts, self.device, self.step_facts),
         )
 
     def _iteration_table(self, scope: Scope) -> pl.DataFrame:
@@ -418,7 +452,13 @@ class Study:
 
     def _roofline(self, scope: Scope, top: int) -> results.Roofline:
         part = self.selection(scope)
-        return roofline(self.joined, self.bounded(scope), part.work, self.device, part.windows, scope, top)
+        launch_s = self.device.launch_s if self.device is not None else None
+        found = roofline(self.joined, self.bounded(scope), part.work, self.device, part.windows, scope, top, launch_s)
+        if self.profile.counted.height:
+            device = next(iter(self.devices()), None)
+            found.program += counter_rows(self.profile, part.work, device, part.slices)
+            found.roofs = found.roofs or roofs_of(device)
+        return found
 
     @property
     def device(self) -> results.DeviceInfo | None:

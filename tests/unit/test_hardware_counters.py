@@ -57,7 +57,7 @@ def test_a_row_holds_the_counted_work_against_the_busy_time() -> None:
     profile = counted(100, **{sass("ffma"): 100e6, "dram__bytes.sum": 40e6})
     study = Study(profile)
     (row,) = counter_rows(profile, study.work, device())
-    assert (row.level, row.step, row.name, row.dtype, row.calls) == ("program", STEP, "fp32", "fp32", 1)
+    assert (row.level, row.step, row.name, row.dtype, row.calls) == ("program", STEP, "fp32, tensor cores not counted", "fp32", 1)
     assert (row.flops, row.bytes, row.time_us) == (200e6, {"hbm": 40e6}, 100)
     assert row.flops_per_s == pytest.approx(2e12)
     assert row.pct_of_peak_flops == pytest.approx(20)
