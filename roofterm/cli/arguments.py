@@ -65,6 +65,7 @@ READING = (
     _value("--peak", help="a compute roof in TFLOP/s, such as bf16=989", action="append", default=[], metavar="DTYPE=TFLOPS"),
     _value("--bandwidth", help="a memory roof in GB/s, such as hbm=3350", action="append", default=[], metavar="LEVEL=GBPS"),
     _value("--capture", help="trace of the graphs' capture, or a folder of them (default: capture_traces/ beside PATH)", metavar="PATH"),
+    _value("--model", help="config.json of the language model that ran, for what its decode reads", metavar="FILE"),
     _flag("--no-infeed", help="leave infeed and outfeed out"),
 )
 
@@ -130,13 +131,36 @@ COMMANDS = (
         (
             _value(
                 "--level",
-                help="program, phase, category, op (default) or kernel",
-                choices=("program", "phase", "category", "op", "kernel"),
+                help="program, phase, category, module, op (default) or kernel",
+                choices=("program", "phase", "category", "module", "op", "kernel"),
                 default="op",
+            ),
+            _value(
+                "--label", help="name of a PATH: with one for each, they are profiles of their own on one roof", action="append", default=[]
             ),
             _value("--xprof", help="XProf's roofline tool as this version has it (2.24.2 or 2.23.1), in JSON", metavar="VERSION"),
             *ANY,
         ),
+    ),
+    Command(
+        "whatif",
+        "whatif",
+        "the least time of a step for another type, batch, context, split, speculation or device",
+        (
+            _value("--dtype", help="type of the arithmetic", choices=("fp32", "tf32", "fp16", "bf16", "fp8", "fp4")),
+            _value("--weights", help="how weights are stored: int8, fp8, int4, int4:64, mxfp4, ...; scales are read too", metavar="FORMAT"),
+            _value("--kv-dtype", help="type of the KV cache", choices=("fp32", "fp16", "bf16", "fp8", "int8", "fp4", "int4")),
+            _value("--batch", help="sequences of a step; xN: N times as many", metavar="N"),
+            _value("--prompt", help="tokens of each prompt (prefill)", type=int, metavar="TOKENS"),
+            _value("--context", help="tokens that each sequence attends to (decode)", type=int, metavar="TOKENS"),
+            _value("--tp", help="devices that every layer is split among", type=int, metavar="N"),
+            _value("--spec", help="tokens drafted in a step, and the share of them that is accepted, such as 4,0.7", metavar="K,ACCEPT"),
+            _value("--slo", help="longest time between tokens, such as itl=50ms: the largest batch that keeps it", metavar="itl=TIME"),
+            _value("--latency", help="least time of a collective, such as 8us (default: that of a launch, 2us)", metavar="TIME"),
+            _value("--sweep", help="a row of values: batch=1..256 (doubling), context=1k,4k, prompt=, tp=, spec=", metavar="NAME=VALUES"),
+            *ANY,
+        ),
+        paths="*",
     ),
     Command(
         "measure",

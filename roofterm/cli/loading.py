@@ -43,14 +43,19 @@ def load(args: Arguments) -> Profile:
                 line.clear()
 
 
-def study_of(args: Arguments) -> Study:
-    """The study of the command's PATHs, with the capture traces of its graphs. Raises as `load` does."""
+def study_of(args: Arguments, roofs: RoofChoice | None = None) -> Study:
+    """The study of the command's PATHs, with the capture traces of its graphs; `roofs`: other than the options ask for.
+
+    Raises as `load` does.
+    """
+    from roofterm.analysis.model_config import load_config
     from roofterm.analysis.study import Study
     from roofterm.captures import open_captures
 
     profile = load(args)
     captures = open_captures(profile, args.capture, cache=not args.no_cache, max_memory=memory_limit(args.max_memory))
-    return Study(profile, roofs_of(args), captures)
+    model = load_config(args.model) if args.model else None
+    return Study(profile, roofs or roofs_of(args), captures, model)
 
 
 def scope_of(args: Arguments, step: str) -> Scope:
@@ -152,16 +157,17 @@ def _window(text: str | None) -> tuple[int, int] | None:
     first, dots, last = text.partition("..")
     if not dots:
         raise UsageError(f"--window {text}: write A..B, such as 10ms..25ms")
-    start, end = _time_ps(first, text), _time_ps(last, text)
+    start, end = time_ps(first, f"--window {text}"), time_ps(last, f"--window {text}")
     if end <= start:
         raise UsageError(f"--window {text}: the end must lie after the start")
     return start, end
 
 
-def _time_ps(text: str, whole: str) -> int:
+def time_ps(text: str, asked: str) -> int:
+    """Picoseconds of "10ms", "8us", "0.5s" or plain seconds. `asked`: the option as it was written, for the UsageError."""
     scales = {"": 10**12, "s": 10**12, "ms": 10**9, "us": 10**6, "ns": 10**3}
     number = text.strip().rstrip("smun")
     try:
         return round(float(number) * scales[text.strip()[len(number) :]])
     except (ValueError, KeyError):
-        raise UsageError(f"--window {whole}: {text.strip() or 'nothing'} is no time; write for example 10ms..25ms") from None
+        raise UsageError(f"{asked}: {text.strip() or 'nothing'} is no time; write for example 10ms") from None

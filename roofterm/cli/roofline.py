@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sys
 import textwrap
+from collections.abc import Sequence
 
 import msgspec
+import polars as pl
 
 from roofterm.analysis.filters import FilterError, parse
 from roofterm.analysis.roofline import level_records
@@ -17,10 +19,11 @@ from roofterm.cli.errors import DONE, UsageError
 from roofterm.cli.loading import scope_of, study_of
 from roofterm.cli.output import csv_bytes, width, write
 from roofterm.cli.report import explain
+from roofterm.cli.several import several
 from roofterm.cli.tabular import ordered
 from roofterm.report.as_json import encode
 from roofterm.report.as_markdown import markdown_table
-from roofterm.report.columns import PROGRAM_COLUMNS, ROOFLINE_COLUMNS
+from roofterm.report.columns import MODULE_COLUMNS, PROGRAM_COLUMNS, ROOFLINE_COLUMNS, Column
 from roofterm.report.plain_table import plain_table
 from roofterm.results import Coverage, Roof, RooflineRow
 from roofterm.text.units import count, pct
@@ -36,13 +39,15 @@ PLOT_WIDTH, PLOT_HEIGHT = 110, 22
 
 
 def run(args: Arguments) -> int:
+    if args.label:
+        return several(args)
     study = study_of(args)
     if args.xprof:
         return _xprof(args, study)
     scope = scope_of(args, "steady")
     try:
         roofline = study.roofline(scope, 0)
-        rows = _rows(study, scope, args.level)
+        rows = rows_of(study, scope, args.level)
         rows = _filtered(rows, args.where, args.sort)
         text = study.selection(scope).text
     except (FilterError, ScopeError) as why:
@@ -52,7 +57,7 @@ def run(args: Arguments) -> int:
     return DONE
 
 
-def _rows(study: Study, scope: Scope, level: str) -> list[RooflineRow]:
+def rows_of(study: Study, scope: Scope, level: str) -> list[RooflineRow]:
     roofline = study.roofline(scope, 0)
     if level == "program":
         return [*roofline.program, *roofline.steps]
@@ -60,6 +65,8 @@ def _rows(study: Study, scope: Scope, level: str) -> list[RooflineRow]:
         return roofline.ops
     if level == "phase":
         return study.phase_rows(scope)
+    if level == "module":
+        return study.module_rows(scope)
     return level_records(study.joined, study.bounded(scope), study.facts, study.device, level, 0)
 
 
@@ -72,38 +79,55 @@ def _filtered(rows: list[RooflineRow], where: str, sort: str | None) -> list[Roo
     return [rows[row] for row in ordered(frame, sort)["row"]]
 
 
+def columns_of(level: str) -> tuple[Column, ...]:
+    """Columns of a level's table for people."""
+    return {"program": PROGRAM_COLUMNS, "module": MODULE_COLUMNS}.get(level, ROOFLINE_COLUMNS)
+
+
 def _give(args: Arguments, study: Study, rows: list[RooflineRow], top: int, roofs: list[Roof], coverage: Coverage, scope: str) -> None:
     device = study.device
     if args.format == "json":
         head = {"schema": "roofterm.roofline/1", "device": device.name if device else None, "scope": scope, "coverage": coverage}
         write(args, encode({**head, "roofs": roofs, "rows": [msgspec.to_builtins(row) for row in rows[:top]]}))
         return
-    frame, columns = roofline_frame(rows[:top]), PROGRAM_COLUMNS if args.level == "program" else ROOFLINE_COLUMNS
+    frame, columns = roofline_frame(rows[:top]), columns_of(args.level)
+    if args.level == "module":
+        frame = frame.with_columns(module_path=pl.Series([row.module_path for row in rows[:top]], dtype=pl.String))
     if args.format == "csv":
         write(args, csv_bytes(frame))
     elif args.format == "markdown":
         write(args, markdown_table(frame, columns))
     else:
-        shares = (f"{pct(coverage.modelled_pct)} of busy time modelled", f"{pct(coverage.bytes_only_pct)} bytes only")
-        said = textwrap.wrap(f"{scope}: {', '.join(shares)}, {pct(coverage.unknown_pct)} unknown", width())
-        lines = [*said, "", *_plot(args, rows[:MOST], roofs), ""]
+        lines = [*coverage_lines(scope, coverage), "", *plot(args, rows[:MOST], roofs), ""]
         lines += plain_table(frame, columns, width())
         if top < len(rows):
             lines += ["", f"{count(top)} of {count(len(rows))} rows; --top 0 shows all"]
         write(args, lines)
 
 
-def _plot(args: Arguments, rows: list[RooflineRow], roofs: list[Roof]) -> list[str]:
-    """The rows among their roofs; drawn in ASCII and without colour where the terminal cannot show more."""
+def coverage_lines(scope: str, coverage: Coverage) -> list[str]:
+    """What part of a profile is shown, and how much of its time has figures."""
+    shares = (f"{pct(coverage.modelled_pct)} of busy time modelled", f"{pct(coverage.bytes_only_pct)} bytes only")
+    return textwrap.wrap(f"{scope}: {', '.join(shares)}, {pct(coverage.unknown_pct)} unknown", width())
+
+
+def plot(
+    args: Arguments, rows: list[RooflineRow], roofs: Sequence[Roof], names: Sequence[str] | None = None, path: bool = False
+) -> list[str]:
+    """The rows among their roofs; drawn in ASCII and without colour where the terminal cannot show more.
+
+    `names`: the rows' categories, a letter each in this order, where they are none of the usual; `path` joins the points.
+    """
     from roofterm.tui.category_colours import category_key
     from roofterm.tui.widgets.glyphs import Look
-    from roofterm.tui.widgets.plain_plot import plain_plot
+    from roofterm.tui.widgets.plain_plot import lettered, plain_plot
 
     terminal = args.output is None and sys.stdout.isatty()
     can = probe(ascii_only=args.ascii, no_color=args.no_color)
     plain = args.ascii or (args.output is None and can.glyphs == "ascii")
     look = Look("ascii" if plain else "braille", colour=terminal and can.colour != "none")
-    return plain_plot(rows, roofs, category_key("dark"), width=min(width(), PLOT_WIDTH), height=PLOT_HEIGHT, look=look).splitlines()
+    key = category_key("dark") if names is None else lettered(names)
+    return plain_plot(rows, roofs, key, width=min(width(), PLOT_WIDTH), height=PLOT_HEIGHT, look=look, path=path).splitlines()
 
 
 def _xprof(args: Arguments, study: Study) -> int:

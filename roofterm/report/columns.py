@@ -270,7 +270,48 @@ ROOFLINE_COLUMNS = (
     Column("pct_of_peak_bw", "% of bandwidth", pct),
 )
 
-PROGRAM_COLUMNS = (NAME, _STEP, *ROOFLINE_COLUMNS[2:])
+PROGRAM_COLUMNS = (NAME, _STEP, *ROOFLINE_COLUMNS[2:9], FLOPS, *ROOFLINE_COLUMNS[9:])
+
+MODULE_COLUMNS = (NAME, *ROOFLINE_COLUMNS[2:9], Column("module_path", "inside", words, right=False), *ROOFLINE_COLUMNS[9:])
+
+PROFILE = Column("profile", "profile", words, right=False)
+
+
+WHATIF_COLUMNS = (
+    NAME,
+    CATEGORY,
+    Column("calls", "calls", amount),
+    Column("bound_us", "now", duration_us),
+    Column("bound_by", "by", words, right=False),
+    Column("whatif_us", "what if", duration_us),
+    Column("whatif_bound_by", "by", words, right=False),
+    Column("time_us", "measured", duration_us),
+    Column("estimate_us", "estimate", duration_us),
+    SHAPES,
+    Column("flops", "FLOPs", si, needs_value=True),
+    Column("weight_bytes", "weights", bytes_text, needs_value=True),
+    Column("kv_bytes", "KV cache", bytes_text, needs_value=True),
+    Column("activation_bytes", "activations", bytes_text, needs_value=True),
+    Column("other_bytes", "other bytes", bytes_text, needs_value=True),
+    Column("wire_bytes", "on the wire", bytes_text, needs_value=True),
+    Column("held", "held", yes_no),
+)
+
+SWEEP_COLUMNS = (
+    Column("value", "value", words),
+    Column("phase", "phase", words, right=False),
+    Column("bound_us", "least time", duration_us),
+    Column("bound_by", "bound by", words, right=False),
+    Column("tokens_per_s", "tokens/s", si),
+    Column("itl_us", "between tokens", duration_us),
+    Column("ttft_us", "first token", duration_us),
+    Column("intensity", "FLOP/B", _intensity),
+    Column("weight_bytes", "weights", bytes_text),
+    Column("kv_bytes", "KV cache", bytes_text),
+    Column("activation_bytes", "activations", bytes_text),
+    Column("estimate_us", "estimate", duration_us),
+    Column("flops", "FLOPs", si),
+)
 
 
 def shown(columns: Sequence[Column], records: Sequence[dict[str, Any]]) -> list[Column]:

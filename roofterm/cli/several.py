@@ -1,0 +1,130 @@
+"""`roofterm roofline A B --label a --label b`: several profiles on one roof, one table with a column for the profile."""
+
+from __future__ import annotations
+
+import copy
+from typing import NamedTuple
+
+import msgspec
+import polars as pl
+
+from roofterm.analysis.filters import FilterError, parse
+from roofterm.analysis.row_filter import row_predicate
+from roofterm.analysis.scope import ScopeError
+from roofterm.cli.arguments import Arguments
+from roofterm.cli.errors import DONE, UsageError
+from roofterm.cli.loading import scope_of, study_of
+from roofterm.cli.output import csv_bytes, width, write
+from roofterm.cli.report import explain
+from roofterm.cli.tabular import ordered
+from roofterm.report.as_json import encode
+from roofterm.report.as_markdown import markdown_table
+from roofterm.report.columns import PROFILE
+from roofterm.report.plain_table import plain_table
+from roofterm.results import Coverage, DeviceInfo, Roof, RooflineRow
+from roofterm.text.units import count
+from roofterm.tui.frames import roofline_frame
+
+MOST, MOST_TEXT = 1000, 20
+
+
+class Labelled(NamedTuple):
+    """One profile of several."""
+
+    label: str
+    path: str
+    device: DeviceInfo | None
+    scope: str
+    coverage: Coverage
+    roofs: list[Roof]
+    rows: list[RooflineRow]
+
+
+def several(args: Arguments) -> int:
+    """Each PATH a profile of its own under its label; all held against their own devices, drawn under the first one's roofs."""
+    if len(args.label) != len(args.paths):
+        raise UsageError(f"--label: give one for each profile; there are {len(args.paths)} profiles and {len(args.label)} labels")
+    if len(set(args.label)) != len(args.label):
+        raise UsageError("--label: two profiles have the same label")
+    if args.xprof:
+        raise UsageError("--xprof speaks of one profile: leave out --label")
+    try:
+        profiles = [_labelled(args, path, label) for path, label in zip(args.paths, args.label, strict=True)]
+        frame = _frame(args, profiles)
+    except (FilterError, ScopeError) as why:
+        raise UsageError(explain(why, args.where)) from why
+    top = args.top if args.top is not None else MOST_TEXT if args.format == "text" else MOST
+    _give(args, profiles, frame, top or frame.height)
+    return DONE
+
+
+def _labelled(args: Arguments, path: str, label: str) -> Labelled:
+    from roofterm.cli.roofline import rows_of
+
+    alone = copy.copy(args)
+    alone.paths = [path]
+    study, scope = study_of(alone), scope_of(args, "steady")
+    found = study.roofline(scope, 0)
+    return Labelled(label, path, study.device, study.selection(scope).text, found.coverage, found.roofs, rows_of(study, scope, args.level))
+
+
+def _frame(args: Arguments, profiles: list[Labelled]) -> pl.DataFrame:
+    """Rows of all profiles that the filter lets through: most time first, or in the order asked for."""
+    parts = []
+    for number, one in enumerate(profiles):
+        frame = roofline_frame(one.rows).with_row_index("row").with_columns(profile=pl.lit(one.label), number=pl.lit(number))
+        parts.append(frame.with_columns(module_path=pl.Series([row.module_path for row in one.rows], dtype=pl.String)))
+    frame = pl.concat(parts)
+    wanted = parse(args.where)
+    if wanted:
+        frame = frame.filter(row_predicate(wanted, frame.schema))
+    return ordered(frame, args.sort or ("number:asc" if args.level == "program" else "time_us:desc"))
+
+
+def _give(args: Arguments, profiles: list[Labelled], frame: pl.DataFrame, top: int) -> None:
+    from roofterm.cli.roofline import columns_of, coverage_lines, plot
+
+    shown = frame.head(top)
+    chosen = [(profiles[number], profiles[number].rows[row]) for number, row in shown.select("number", "row").iter_rows()]
+    if args.format == "json":
+        first = profiles[0]
+        told = [
+            {"label": one.label, "path": one.path, "device": one.device.name if one.device else None, "scope": one.scope,
+             "coverage": one.coverage, "roofs": one.roofs}
+            for one in profiles
+        ]  # fmt: skip
+        head = {
+            "schema": "roofterm.roofline/1",
+            "device": first.device.name if first.device else None,
+            "roofs": first.roofs,
+            "profiles": told,
+        }
+        write(args, encode({**head, "rows": [{"profile": one.label, **msgspec.to_builtins(row)} for one, row in chosen]}))
+        return
+    table, columns = shown.drop("row", "number"), (PROFILE, *columns_of(args.level))
+    if args.format == "csv":
+        write(args, csv_bytes(table.select("profile", pl.exclude("profile"))))
+    elif args.format == "markdown":
+        write(args, markdown_table(table, columns))
+    else:
+        lines = [line for one in profiles for line in coverage_lines(f"{one.label}: {_device(one)}, {one.scope}", one.coverage)]
+        lines += _of_other_devices(profiles)
+        every = [(profiles[number], profiles[number].rows[row]) for number, row in frame.select("number", "row").head(MOST).iter_rows()]
+        drawn = [msgspec.structs.replace(row, category=one.label) for one, row in every]
+        lines += ["", *plot(args, drawn, profiles[0].roofs, [one.label for one in profiles]), ""]
+        lines += plain_table(table, (columns[1], columns[0], *columns[2:]), width())
+        if top < frame.height:
+            lines += ["", f"{count(top)} of {count(frame.height)} rows; --top 0 shows all"]
+        write(args, lines)
+
+
+def _device(one: Labelled) -> str:
+    return "no device" if one.device is None else one.device.model or one.device.name or "unknown device"
+
+
+def _of_other_devices(profiles: list[Labelled]) -> list[str]:
+    first = _device(profiles[0])
+    others = [one.label for one in profiles if _device(one) != first]
+    if not others:
+        return []
+    return [f"drawn are the roofs of {first}; shares of the roof are those of each profile's own device ({', '.join(others)}: another one)"]
