@@ -314,19 +314,25 @@ def _nothing_to_match(captures: Sequence[Profile], graphs: list[CapturedGraph], 
     if replays.height == 0:
         return [Warning("capture", f"{paths}: no graph is launched in this profile; the capture trace is not used")]
     if not graphs:
-        return [Warning("capture", f"{paths}: no captured launch is in it; nothing of it was joined to {replays.height:,} graph launches")]
+        return [Warning("capture", f"{paths}: no captured launch is in it; nothing of it was joined to {_launches(replays.height)}")]
     return []
 
 
 def _misfit_warning(pieces: int, why: str, count: int) -> Warning:
-    launches = f"{count:,} graph launch{'es' if count != 1 else ''} of {pieces:,} pieces of work"
-    return Warning("capture", f"{why} {launches}: nothing was joined to {'them' if count != 1 else 'it'}", count)
+    what = f"{_launches(count)} of {pieces:,} piece{'s' if pieces != 1 else ''} of work"
+    return Warning("capture", f"{why} {what}: nothing was joined to {'them' if count != 1 else 'it'}", count)
+
+
+def _launches(count: int) -> str:
+    return f"{count:,} graph launch{'es' if count != 1 else ''}"
 
 
 def _lost_warnings(captures: Sequence[Profile], pairs: list[tuple[CapturedGraph, int]]) -> list[Warning]:
     """Where replays end before their captured graph does."""
     lost = Counter((graph.capture, graph.text, graph.calls.size - pieces) for graph, pieces in pairs if graph.calls.size > pieces)
     return [
-        Warning("capture", f"{captures[capture].sources[0].path} ({text}): {count:,} replays lack the last {missing:,} of them", count)
+        Warning(
+            "capture", f"{captures[capture].sources[0].path} ({text}): the last {missing:,} of them are lost in {_launches(count)}", count
+        )
         for (capture, text, missing), count in lost.items()
     ]

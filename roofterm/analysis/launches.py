@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from roofterm.analysis.graphs import GRAPH_LAUNCH
 from roofterm.analysis.steps import US
 from roofterm.results import LaunchPath
-from roofterm_parsers.profile import Kind, Profile
+from roofterm_parsers.profile import ROOT, Kind, Profile
 
 I64 = NDArray[np.int64]
 
@@ -136,9 +136,10 @@ def _silent_calls(profile: Profile) -> int:
     calls = np.flatnonzero(np.isin(slices["name"].to_numpy(), names) & (slices["kind"].to_numpy() == Kind.RUNTIME))
     working = profile.links["launch"].drop_nulls().to_numpy()
     around = slices["parent"].to_numpy()
+    outer = around[working]
     # A driver call inside a runtime call is the same launch.
-    told = np.union1d(working, around[working])
-    return int((~np.isin(calls, told) & ~np.isin(around[calls], told)).sum())
+    told = np.union1d(working, outer[outer != ROOT])
+    return int((~np.isin(calls, told) & ~np.isin(around[calls], calls)).sum())
 
 
 KERNEL_LAUNCH = r"^(cuda|cu|hip)(Ext|Module|ExtModule)*Launch(Cooperative)?Kernel"
