@@ -4,7 +4,7 @@ import pytest
 
 from roofterm.cli.main import main
 from roofterm.glossary import find, glossary, nearest
-from roofterm.results import TABLES, RankRow, RooflineRow, StepRow, Summary
+from roofterm.results import TABLES, LaunchPath, RankRow, RooflineRow, StepRow, Summary
 
 # What is no figure but a name, an id or a list of names needs no definition.
 NAMES = {
@@ -53,12 +53,12 @@ NAMES = {
 }
 
 
-@pytest.mark.parametrize("record", [Summary, StepRow, RooflineRow, RankRow])
+@pytest.mark.parametrize("record", [Summary, StepRow, RooflineRow, RankRow, LaunchPath])
 def test_every_figure_of_a_record_has_a_definition(record: type):
     assert [name for name in record.__struct_fields__ if name not in NAMES and name not in glossary()] == []
 
 
-@pytest.mark.parametrize("by", ["kernel", "op", "category", "collective"])
+@pytest.mark.parametrize("by", ["kernel", "op", "category", "collective", "iteration"])
 def test_every_figure_of_a_table_has_a_definition(by: str):
     assert [name for name in TABLES[by] if name not in NAMES and name not in glossary()] == []
 
