@@ -83,7 +83,7 @@ class PseudoTerminal:
                 quiet_since, worked = time.perf_counter(), self._cpu_seconds()
             elif time.perf_counter() - quiet_since >= QUIET_SECONDS:
                 now = self._cpu_seconds()
-                if now - worked <= BUSY_SECONDS:
+                if now - worked <= BUSY_SECONDS and not self._waits_for_a_core():
                     return self._marks[-1][0] if self._marks else self.started
                 quiet_since, worked = time.perf_counter(), now
         raise TerminalEnded(f"not at rest after {patience:.0f} s; last:\n{self.text()[-2000:]}")
@@ -118,6 +118,14 @@ class PseudoTerminal:
         if ASKS_SYNCHRONISED in data:
             os.write(self._terminal, HAS_SYNCHRONISED)
         return True
+
+    def _waits_for_a_core(self) -> bool:
+        """Whether a thread of the program runs, or would if the machine had a core or a disk for it."""
+        states = (stat.read_text().rpartition(")")[2].split()[0] for stat in Path(f"/proc/{self.pid}/task").glob("*/stat"))
+        try:
+            return any(state in "RD" for state in states)
+        except OSError:  # a thread has just ended
+            return True
 
     def _cpu_seconds(self) -> float:
         """User and system time of the program so far."""
