@@ -75,6 +75,8 @@ class Measured:
 
     gesture: Gesture
     answers: dict[tuple[int, int], list[Answer]] = field(default_factory=dict)
+    cpu_s: dict[tuple[int, int], float] = field(default_factory=dict)
+    """a press, on average, what the program does beside it included"""
 
 
 def measure_keys(slices: int, rows: int, presses: int, gestures: Sequence[Gesture] = GESTURES) -> list[Measured]:
@@ -93,7 +95,9 @@ def measure_keys(slices: int, rows: int, presses: int, gestures: Sequence[Gestur
                 for keys in gesture.before:
                     terminal.press(keys, patience=600)
                 terminal.press(gesture.keys[0], patience=600)  # the first one may have to compute what the others find
+                worked = terminal.cpu_seconds()
                 answers = [terminal.press(gesture.keys[(at + 1) % len(gesture.keys)]) for at in range(presses)]
+                one.cpu_s[size] = (terminal.cpu_seconds() - worked) / presses
                 one.answers[size] = [answer for answer in answers if answer.bytes]  # at the end of a range a key does nothing
                 for keys in gesture.after:
                     terminal.press(keys)
@@ -141,6 +145,7 @@ def keys_table(measured: Sequence[Measured]) -> str:
     head = [
         "key to last byte, median",
         *(f"{width}x{height}" for width, height in SIZES),
+        *(f"CPU {width}x{height}" for width, height in SIZES),
         "worst",
         "at most",
         "",
@@ -159,6 +164,7 @@ def keys_table(measured: Sequence[Measured]) -> str:
             [
                 gesture.name,
                 *(f"{median:.0f} ms" for median in medians),
+                *(f"{one.cpu_s[size] * 1000:.0f} ms" for size in SIZES),
                 f"{worst:.0f} ms",
                 " / ".join(map(str, gesture.most_ms)),
                 "held" if held else "missed",

@@ -77,12 +77,12 @@ class PseudoTerminal:
     def rest(self, patience: float = 60) -> float:
         """Read until the program rests; when its last byte came. Raises TerminalEnded."""
         until = time.perf_counter() + patience
-        quiet_since, worked = time.perf_counter(), self._cpu_seconds()
+        quiet_since, worked = time.perf_counter(), self.cpu_seconds()
         while time.perf_counter() < until:
             if self._read(QUIET_SECONDS - (time.perf_counter() - quiet_since)):
-                quiet_since, worked = time.perf_counter(), self._cpu_seconds()
+                quiet_since, worked = time.perf_counter(), self.cpu_seconds()
             elif time.perf_counter() - quiet_since >= QUIET_SECONDS:
-                now = self._cpu_seconds()
+                now = self.cpu_seconds()
                 if now - worked <= BUSY_SECONDS and not self._waits_for_a_core():
                     return self._marks[-1][0] if self._marks else self.started
                 quiet_since, worked = time.perf_counter(), now
@@ -127,7 +127,7 @@ class PseudoTerminal:
         except OSError:  # a thread has just ended
             return True
 
-    def _cpu_seconds(self) -> float:
+    def cpu_seconds(self) -> float:
         """User and system time of the program so far."""
         values = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(values[11]) + int(values[12])) / os.sysconf("SC_CLK_TCK")
