@@ -6,6 +6,7 @@ steps, each of which ends an iteration; repeated launches of graphs. What none o
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -56,9 +57,10 @@ _NUMBER = r"\d+"
 
 def find_iterations(profile: Profile) -> pl.DataFrame:
     """The iterations of a profile, schema `ITERATIONS`; its step markers play no part. Empty where nothing tells them."""
-    found = [_of_source(profile, source) for source in range(len(profile.sources))]
-    frames = [frame for frame in found if frame is not None]
-    return pl.concat(frames) if frames else pl.DataFrame(schema=ITERATIONS)
+    ranges, loads = _ranges(profile), _Loads(profile)
+    return _joined(
+        [_of_source(profile, ranges.filter(pl.col("source") == source), loads, source) for source in range(len(profile.sources))]
+    )
 
 
 def as_steps(iterations: pl.DataFrame) -> pl.DataFrame:
@@ -68,9 +70,8 @@ def as_steps(iterations: pl.DataFrame) -> pl.DataFrame:
 
 def engine_iterations(profile: Profile) -> pl.DataFrame:
     """Only the iterations that an inference engine annotates."""
-    found = [_by_engine(profile, _host_slices(profile, source), source) for source in range(len(profile.sources))]
-    frames = [frame for frame in found if frame is not None]
-    return pl.concat(frames) if frames else pl.DataFrame(schema=ITERATIONS)
+    ranges = _ranges(profile)
+    return _joined([_by_engine(ranges.filter(pl.col("source") == source), source) for source in ranges["source"].unique().sort()])
 
 
 def facts_of_steps(steps: pl.DataFrame, iterations: pl.DataFrame) -> pl.DataFrame:
@@ -94,37 +95,47 @@ def _no_facts(facts: list[str], rows: int) -> pl.DataFrame:
     return pl.DataFrame({fact: pl.Series([None] * rows, dtype=ITERATIONS[fact]) for fact in facts})
 
 
-def _of_source(profile: Profile, source: int) -> pl.DataFrame | None:
-    host = _host_slices(profile, source)
-    found = _by_engine(profile, host, source)
+def _joined(parts: list[pl.DataFrame | None]) -> pl.DataFrame:
+    frames = [part for part in parts if part is not None]
+    return pl.concat(frames) if frames else pl.DataFrame(schema=ITERATIONS)
+
+
+def _of_source(profile: Profile, ranges: pl.DataFrame, loads: _Loads, source: int) -> pl.DataFrame | None:
+    found = _by_engine(ranges, source)
     if found is None:
-        found = _by_ranges(profile, host, source)
+        found = _by_ranges(ranges, loads, source)
     if found is None:
-        found = _by_optimizer(profile, host, source)
+        found = _by_optimizer(profile, ranges, source)
     if found is None:
-        found = _by_graphs(profile, source)
+        found = _by_graphs(loads.replays.filter(pl.col("source") == source), source)
     return found
 
 
-def _host_slices(profile: Profile, source: int) -> pl.DataFrame:
-    """Annotations of a source's host threads: slice, track, start_ps, end_ps, text."""
-    tracks = profile.tracks.with_row_index("track")
-    hosts = tracks.filter((pl.col("kind") == int(TrackKind.HOST)) & (pl.col("source") == source))["track"]
-    rows = profile.slices.with_row_index("slice").filter(
-        pl.col("kind").is_in([int(Kind.ANNOTATION), int(Kind.OP)]) & pl.col("track").is_in(hosts.implode())
-    )
-    is_optimizer = profile.names["text"].str.starts_with("Optimizer.step#").gather(rows["name"])
-    rows = rows.filter((pl.col("kind") == int(Kind.ANNOTATION)) | is_optimizer)
+def _ranges(profile: Profile) -> pl.DataFrame:
+    """Annotations of host threads, and steps of optimizers: slice, source, track, start_ps, end_ps, text."""
+    kind = profile.slices["kind"].to_numpy()
+    optimizers = profile.names["text"].str.starts_with("Optimizer.step#").arg_true().to_numpy()
+    wanted = kind == Kind.ANNOTATION
+    if optimizers.size:
+        wanted |= (kind == Kind.OP) & np.isin(profile.slices["name"].to_numpy(), optimizers)
+    at = np.flatnonzero(wanted)
+    rows = profile.slices[at]
+    host = (profile.tracks["kind"] == int(TrackKind.HOST)).gather(rows["track"])
     return rows.select(
-        "slice", "track", "start_ps", end_ps=pl.col("start_ps") + pl.col("dur_ps"), text=profile.names["text"].gather(rows["name"])
-    )
+        "track",
+        "start_ps",
+        slice=pl.Series(at, dtype=pl.UInt32),
+        source=profile.tracks["source"].gather(rows["track"]),
+        end_ps=pl.col("start_ps") + pl.col("dur_ps"),
+        text=profile.names["text"].gather(rows["name"]),
+    ).filter(host)
 
 
-def _by_engine(profile: Profile, host: pl.DataFrame, source: int) -> pl.DataFrame | None:
-    batches = {text: batch for text in host["text"].unique().to_list() if (batch := parse_batch(text)) is not None}
+def _by_engine(ranges: pl.DataFrame, source: int) -> pl.DataFrame | None:
+    batches = {text: batch for text in ranges["text"].unique().to_list() if (batch := parse_batch(text)) is not None}
     if not batches:
         return None
-    mine = host.filter(pl.col("text").is_in(list(batches)))
+    mine = ranges.filter(pl.col("text").is_in(list(batches)))
     busiest = mine["track"].value_counts(sort=True)["track"][0]
     mine = _outermost(mine.filter(pl.col("track") == busiest))
     found = [batches[text] for text in mine["text"].to_list()]
@@ -151,14 +162,13 @@ def _facts(batch: Batch) -> dict[str, object]:
     }
 
 
-def _by_ranges(profile: Profile, host: pl.DataFrame, source: int) -> pl.DataFrame | None:
+def _by_ranges(ranges: pl.DataFrame, loads: _Loads, source: int) -> pl.DataFrame | None:
     """The longest of the repeated ranges, equal but for numbers, that together hold most of what the source launched."""
-    host = host.filter(~pl.col("text").str.contains(_NO_ITERATION)).with_columns(key=pl.col("text").str.replace_all(_NUMBER, "#"))
-    load = _load(profile, source)
+    own = ranges.filter(~pl.col("text").str.contains(_NO_ITERATION)).with_columns(key=pl.col("text").str.replace_all(_NUMBER, "#"))
     best: tuple[int, pl.DataFrame] | None = None
-    for _, group in host.group_by("key", "track", maintain_order=True):
+    for _, group in own.filter(pl.len().over("key", "track") > 1).group_by("key", "track", maintain_order=True):
         outer = _outermost(group)
-        if outer.height < 2 or load.share(outer) < LEAST_SHARE:
+        if outer.height < 2 or loads.of(source).share(outer) < LEAST_SHARE:
             continue
         length = int((outer["end_ps"] - outer["start_ps"]).sum())
         if best is None or length > best[0]:
@@ -166,9 +176,9 @@ def _by_ranges(profile: Profile, host: pl.DataFrame, source: int) -> pl.DataFram
     return None if best is None else _iterations(best[1], source, "range")
 
 
-def _by_optimizer(profile: Profile, host: pl.DataFrame, source: int) -> pl.DataFrame | None:
+def _by_optimizer(profile: Profile, ranges: pl.DataFrame, source: int) -> pl.DataFrame | None:
     """An iteration ends where the optimizer's step ends; the first begins with the thread's first slice."""
-    ends = host.filter(pl.col("text").str.starts_with("Optimizer.step#"))
+    ends = ranges.filter(pl.col("text").str.starts_with("Optimizer.step#"))
     if ends.height < 2:
         return None
     ends = _outermost(ends.filter(pl.col("track") == ends["track"].value_counts(sort=True)["track"][0]))
@@ -180,9 +190,8 @@ def _by_optimizer(profile: Profile, host: pl.DataFrame, source: int) -> pl.DataF
     return _iterations(rows, source, "optimizer")
 
 
-def _by_graphs(profile: Profile, source: int) -> pl.DataFrame | None:
+def _by_graphs(replays: pl.DataFrame, source: int) -> pl.DataFrame | None:
     """Periods of graph launches that replay the same work; each lasts until the next begins, the last as long as the others do."""
-    replays = graph_replays(profile).filter(pl.col("source") == source)
     if replays.height < 2:
         return None
     found = repetition(replays["work_key"].to_numpy())
@@ -228,20 +237,36 @@ class _Load(NamedTuple):
         return float((total[last] - total[first]).sum() / total[-1])
 
 
-def _load(profile: Profile, source: int) -> _Load:
-    slices = profile.slices
-    own = profile.tracks["source"].to_numpy()[slices["track"].to_numpy()] == source
-    start, dur = slices["start_ps"].to_numpy(), slices["dur_ps"].to_numpy()
-    launched = profile.links.drop_nulls("launch")
-    call, work = launched["launch"].to_numpy(), launched["work"].to_numpy()
-    call, work = call[own[call]], work[own[call]]
-    if call.size == 0:
-        is_op = slices["kind"].to_numpy() == int(Kind.OP)
-        parent = slices["parent"].to_numpy()
-        inner = (parent != ROOT) & is_op[np.where(parent == ROOT, 0, parent)]
-        call = work = np.flatnonzero(own & is_op & ~inner)
-    order = np.argsort(start[call], kind="stable")
-    return _Load(start[call][order], dur[work][order])
+class _Loads:
+    """The load and the graph launches of each source, worked out when they are asked for."""
+
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
+        self._kept: dict[int, _Load] = {}
+
+    @cached_property
+    def replays(self) -> pl.DataFrame:
+        return graph_replays(self._profile)
+
+    def of(self, source: int) -> _Load:
+        if source not in self._kept:
+            self._kept[source] = self._made(source)
+        return self._kept[source]
+
+    def _made(self, source: int) -> _Load:
+        slices = self._profile.slices
+        own = (self._profile.tracks["source"].to_numpy() == source)[slices["track"].to_numpy()]
+        start, dur = slices["start_ps"].to_numpy(), slices["dur_ps"].to_numpy()
+        launched = self._profile.links.drop_nulls("launch")
+        call, work = launched["launch"].to_numpy(), launched["work"].to_numpy()
+        call, work = call[own[call]], work[own[call]]
+        if call.size == 0:
+            is_op = slices["kind"].to_numpy() == int(Kind.OP)
+            parent = slices["parent"].to_numpy()
+            inner = (parent != ROOT) & is_op[np.where(parent == ROOT, 0, parent)]
+            call = work = np.flatnonzero(own & is_op & ~inner)
+        order = np.argsort(start[call], kind="stable")
+        return _Load(start[call][order], dur[work][order])
 
 
 def _iterations(rows: pl.DataFrame, source: int, told_by: str, facts: list[dict[str, object]] | None = None) -> pl.DataFrame:
