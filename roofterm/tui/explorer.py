@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 LIMITERS = ["compute", "memory", "latency", "network", "unknown"]
 """What `b` walks through; `memory` stands for every level of it."""
 
-DETAIL_PAUSE_SECONDS = 0.06
+DETAIL_PAUSE_SECONDS = 0.03
 """Rest of the cursor before the details beside it follow: keys that repeat do not send them again and again."""
 
 PATIENCE_SECONDS = 0.15

@@ -61,9 +61,9 @@ async def type_text(pilot: Pilot[None], text: str) -> None:
     await settled(pilot)
 
 
-async def settled(pilot: Pilot[None]) -> None:
-    """Until every worker has answered and every message has been taken."""
-    for _ in range(3):
+async def settled(pilot: Pilot[None], rounds: int = 3) -> None:
+    """Until every worker has answered and every message has been taken; an answer may make another round needed."""
+    for _ in range(rounds):
         with suppress(WorkerCancelled):  # a newer question took its place
             await pilot.app.workers.wait_for_complete()
         await pilot.pause()

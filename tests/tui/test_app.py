@@ -21,7 +21,7 @@ from roofterm.tui.screens.loading import LoadingScreen, progress_text
 from roofterm.tui.screens.ops import OpsPage
 from roofterm_parsers.errors import Interrupted, ProfileError
 from roofterm_parsers.opening import Progress
-from tests.tui.harness import explorer, opened_fake, press, screen_text, settled, the_app
+from tests.tui.harness import explorer, opened_fake, press, screen_lines, screen_text, settled, the_app
 
 MIB = 1 << 20
 
@@ -229,3 +229,13 @@ def test_the_first_frame_needs_no_frames_library():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+async def test_where_the_mouse_is_on_tabs_rows_and_the_wheel_answer():
+    async with explorer((80, 24)) as pilot:
+        await pilot.click("#tabs", offset=(screen_lines(pilot)[1].index("3 Ops") + 1, 0))
+        await settled(pilot)
+        assert "[3 Ops]" in screen_text(pilot)
+        await pilot.click("#ops-table", offset=(10, 3))  # the header is line 0
+        await settled(pilot)
+        assert screen_lines(pilot)[5].startswith(">nccl")

@@ -59,7 +59,7 @@ async def test_a_wrong_filter_points_at_its_place_and_keeps_the_last_good_one():
         status, typed_line = screen_lines(pilot)[-2:]
         assert "is not a time" in status
         assert typed_line[status.index("▼")] == "x"
-        assert state(pilot).filter == "nvjet"
+        assert state(pilot).filter == "nvjet dur>10"  # what stood there before the x
         await press(pilot, "escape")
         assert "2 of 13 kernels" in status_line(pilot)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from textwrap import wrap
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -59,14 +60,16 @@ class HelpScreen(ModalScreen[None], inherit_bindings=False):
         p = self._list.palette
         lines = [Line([(title, p.accent)], rests=False)]
         columns = 2 if self.app.size.width >= 160 else 1
-        width = (self.app.size.width - 2) // columns
+        room = (self.app.size.width - 2) // columns - KEYS_CELLS - 3
         half = -(-len(entries) // columns)
         for at in range(half):
-            pieces: list[Piece] = []
-            for keys, text in entries[at::half]:
-                left = f" {keys:<{KEYS_CELLS}} "
-                pieces += [(left, p.key), (text[: width - len(left) - 1].ljust(width - len(left)), p.text)]
-            lines.append(Line(pieces))
+            texts = [wrap(text, room) or [""] for _, text in entries[at::half]]
+            for part in range(max(map(len, texts))):
+                pieces: list[Piece] = []
+                for (keys, _), parts in zip(entries[at::half], texts, strict=True):
+                    left = f" {keys if part == 0 else '':<{KEYS_CELLS}} "
+                    pieces += [(left, p.key), ((parts[part] if part < len(parts) else "").ljust(room + 1), p.text)]
+                lines.append(Line(pieces, rests=part == 0))
         return [*lines, Line(rests=False)]
 
     @property
@@ -89,4 +92,4 @@ def help_entries(screen: str, keys: Mapping[str, str]) -> tuple[tuple[tuple[str,
     own = tuple((" ".join(keymap.keys_of(a, keys)), a.text) for a in actions if a.screens)
     screens = " ".join(key for _, key, _ in keymap.SCREENS)
     others = [(" ".join(keymap.keys_of(a, keys)), a.text) for a in actions if not a.screens and a.id.split(".")[0] != "screen"]
-    return own, ((f"{screens} tab S-tab", "screens"), *others)
+    return own, ((screens, "go to a screen"), ("tab S-tab", "next and previous screen"), *others)

@@ -10,7 +10,6 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.message import Message
 from textual.strip import Strip
-from textual.timer import Timer
 from textual.widgets import Input
 
 from roofterm.tui.messages import FilterAsked, FilterLeft
@@ -19,12 +18,9 @@ from roofterm.tui.widgets.line_widget import LineWidget
 PROMPT_CELLS = 3
 """cells before the first character of the expression"""
 
-PAUSE_SECONDS = 0.15
-"""Rest after a key before what is typed is tried: each try sends a screen over the line."""
-
 
 class FilterBar(Horizontal):
-    """Prompt and input; tells what was typed after each pause, and the end of it."""
+    """Prompt and input; tells each change while typing, and the end of it."""
 
     DEFAULT_CSS = """
     FilterBar { height: 1; display: none; }
@@ -51,7 +47,6 @@ class FilterBar(Horizontal):
         self._before = ""
         self._earlier: list[str] = []
         self._at = 0
-        self._timer: Timer | None = None
 
     def compose(self) -> ComposeResult:
         yield Prompt()
@@ -73,27 +68,23 @@ class FilterBar(Horizontal):
         self.input.focus()
 
     def close(self) -> None:
-        self._stop()
         self.remove_class("-open")
 
     @on(Input.Changed)
     def _changed(self, event: Input.Changed) -> None:
         event.stop()
-        self._stop()
         if self.has_class("-open"):
-            self._timer = self.set_timer(PAUSE_SECONDS, lambda: self.post_message(self.Typed(self.input.value)))
+            self.post_message(self.Typed(event.value))
 
     @on(Input.Submitted)
     def _submitted(self, event: Input.Submitted) -> None:
         event.stop()
-        self._stop()
         expression = event.value.strip()
         if expression and expression not in self._earlier[-1:]:
             self._earlier.append(expression)
         self.post_message(FilterAsked(expression))
 
     def action_give_up(self) -> None:
-        self._stop()
         self.post_message(FilterLeft())
 
     def action_recall(self, by: int) -> None:
@@ -103,11 +94,6 @@ class FilterBar(Horizontal):
             self._at = at
             self.input.value = self._earlier[at] if at < len(self._earlier) else self._before
             self.input.cursor_position = len(self.input.value)
-
-    def _stop(self) -> None:
-        if self._timer is not None:
-            self._timer.stop()
-            self._timer = None
 
 
 class Prompt(LineWidget):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from textual.events import Click
 from textual.strip import Strip
 
 from roofterm.text.safe import cell_width
@@ -55,12 +56,32 @@ class Tabs(LineWidget):
             self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        wide = sum(len(key) + len(title) + 4 for _, key, title in self.tabs) + 1 <= self.size.width
+        pieces: list[Piece] = []
+        for letters, margin in ((99, 1), (99, 0), (4, 0), (0, 0)):
+            pieces = self._pieces(letters, " " * margin)
+            if pieces_width(pieces) <= self.size.width:
+                break
+        return self.strip(pieces)
+
+    async def on_click(self, event: Click) -> None:
+        """To the screen whose tab was clicked, where the mouse is on."""
+        for name, start, end in self._places():
+            if start <= event.x < end:
+                await self.run_action(f"screen.screen('{name}')")
+
+    def _places(self) -> list[tuple[str, int, int]]:
+        """First and one past the last cell of each tab."""
+        line = self.render_line(0).text
+        starts = [line.find(f"{key} {title[:1]}") for _, key, title in self.tabs]
+        return [(name, start, end) for (name, _, _), start, end in zip(self.tabs, starts, [*starts[1:], len(line)], strict=True)]
+
+    def _pieces(self, letters: int, margin: str) -> list[Piece]:
+        """All tabs with so many letters of their titles, and so much room around each."""
         pieces: list[Piece] = [(" ", self.palette.text)]
         for name, key, title in self.tabs:
             if name == self.shown:
                 pieces.append((f"[{key} {title}]", self.palette.key))
             else:
-                pieces.append((f" {key} {title} " if wide else f" {key} {title[:4]} ", self.palette.tab))
-            pieces.append((" " if wide else "", self.palette.text))
-        return self.strip(pieces)
+                pieces.append((f"{margin}{key} {title[:letters]}".rstrip() + margin, self.palette.tab))
+            pieces.append((" ", self.palette.text))
+        return pieces

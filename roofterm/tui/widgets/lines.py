@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from rich.style import Style
+from textual.events import Click
 from textual.strip import Strip
 
 from roofterm.tui.messages import EdgeReached, RowHighlighted
@@ -81,6 +82,11 @@ class LineList(LineWidget, can_focus=True):
         else:
             self.refresh()
         self.post_message(RowHighlighted(self.id or "", at))
+
+    def on_click(self, event: Click) -> None:
+        at = self.top + event.y
+        if at < len(self.lines) and self.lines[at].rests:
+            self.go(at)
 
     def render_line(self, y: int) -> Strip:
         at = self.top + y

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.segment import Segment
 from rich.style import Style
+from textual.events import Click
 from textual.strip import Strip
 
 from roofterm.text.units import UNKNOWN
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
 LONGEST_NAME = 62
 """No name takes more cells: names are shown shortened, in full in the details."""
+
+WHEEL_ROWS = 3
+"""rows for a notch of the wheel, where the mouse is on"""
 
 
 class VirtualTable(LineWidget, can_focus=True):
@@ -126,6 +130,16 @@ class VirtualTable(LineWidget, can_focus=True):
             self.skipped = skipped
             self._forget()
             self.refresh()
+
+    def on_click(self, event: Click) -> None:
+        if event.y:
+            self.go(self.top + event.y - 1)
+
+    def on_mouse_scroll_down(self) -> None:
+        self.go(self.cursor + WHEEL_ROWS)
+
+    def on_mouse_scroll_up(self) -> None:
+        self.go(self.cursor - WHEEL_ROWS)
 
     # Drawing
 
