@@ -118,20 +118,52 @@ def breakdown(*accesses: tuple[int, int, int]) -> bytes:
     return b"".join(text(1, number(1, way) + number(2, memory) + number(3, size)) for way, memory, size in accesses)
 
 
-_TYPES = {"pred": 1, "s8": 2, "s32": 4, "u8": 6, "u32": 8, "f16": 10, "f32": 11, "bf16": 16, "f8e4m3fn": 20, "s4": 21}
-_ARRAY = re.compile(r"^(\w+)\[([\d,]*)\](?:\{([\d,]*)\})?$")
+_TYPES = {
+    "pred": 1, "s8": 2, "s32": 4, "u8": 6, "u32": 8, "u64": 9, "f16": 10, "f32": 11, "f64": 12, "bf16": 16, "f8e4m3fn": 20, "s4": 21,
+}  # fmt: skip
+_ARRAY = re.compile(r"^(\w+)\[([\d,]*)\](?:\{([\d,]*)(?::E\((\d+)\))?\})?$")
 
 
 def shape(written: str) -> bytes:
     """A ShapeProto from `bf16[8,128]{1,0}` or a tuple `(f32[2], s8[4])`; row-major where no layout is written."""
     if written.startswith("("):
-        parts = re.findall(r"\w+\[[\d,]*\](?:\{[\d,]*\})?", written)
-        return number(2, 13) + b"".join(text(4, shape(part)) for part in parts)
+        return number(2, 13) + b"".join(text(4, shape(part)) for part in _parts(written[1:-1]))
     match = _ARRAY.match(written)
     assert match is not None, written
     dims = [int(dim) for dim in match[2].split(",") if dim]
     layout = [int(dim) for dim in match[3].split(",") if dim] if match[3] is not None else list(reversed(range(len(dims))))
-    return number(2, _TYPES[match[1]]) + packed(3, dims) + text(5, packed(1, layout))
+    packing = number(7, int(match[4])) if match[4] else b""
+    return number(2, _TYPES[match[1]]) + packed(3, dims) + text(5, packed(1, layout) + packing)
+
+
+def _parts(written: str) -> list[str]:
+    """The parts between commas that stand in no brackets."""
+    parts, depth = [""], 0
+    for letter in written:
+        depth += (letter in "([{") - (letter in ")]}")
+        if letter == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return [part.strip() for part in parts]
+
+
+@dataclass
+class _Computation:
+    id: int
+    name: str
+    instructions: list[bytes] = field(default_factory=list)
+    parameters: list[bytes] = field(default_factory=list)
+    root: int = 0
+    result: bytes = b""
+
+    def program_shape(self) -> bytes:
+        names = b"".join(text(3, f"p{i}") for i in range(len(self.parameters)))
+        return b"".join(text(1, one) for one in self.parameters) + text(2, self.result) + names
+
+    def encode(self) -> bytes:
+        body = text(1, self.name) + b"".join(text(2, one) for one in self.instructions) + text(4, self.program_shape())
+        return body + number(5, self.id) + number(6, self.root)
 
 
 @dataclass
@@ -140,17 +172,19 @@ class Hlo:
 
     name: str = "jit_f"
     id: int = 7
-    _computations: list[tuple[int, str, list[bytes]]] = field(default_factory=list)
+    _computations: list[_Computation] = field(default_factory=list)
     _ids: dict[str, int] = field(default_factory=dict)
-    _roots: dict[int, int] = field(default_factory=dict)
 
     def computation(self, name: str) -> int:
         made = len(self._computations) + 1
-        self._computations.append((made, name, []))
+        self._computations.append(_Computation(made, name))
         return made
 
     def op(self, name: str, opcode: str, result: str, operands: tuple[str, ...] = (), calls: tuple[int, ...] = (), **rest: Any) -> str:
-        """`rest`: parameter, dimensions, kind, target, config (bytes), dot, conv, window, index, groups, op_name, source."""
+        """`rest`: parameter, dimensions, kind, target, config (bytes), dot, conv, window, index, groups, op_name, source.
+
+        Parameters come in order. A constant is a scalar zero.
+        """
         made = self._ids[name] = len(self._ids) + 1
         body = text(1, name) + text(2, opcode) + text(3, shape(result)) + number(35, made)
         body += packed(36, [self._ids[operand] for operand in operands]) + packed(38, calls)
@@ -163,18 +197,24 @@ class Hlo:
             body += number(13, rest["index"])
         for group in rest.get("groups", ()):
             body += text(49, packed(1, group))
-        number_, _, instructions = self._computations[-1]
-        instructions.append(body)
-        self._roots[number_] = made
+        if opcode == "constant":
+            body += text(8, text(1, shape(result)) + _ZERO.get(result.partition("[")[0], b""))
+        computation = self._computations[-1]
+        computation.instructions.append(body)
+        computation.root, computation.result = made, shape(result)
+        if opcode == "parameter":
+            computation.parameters.append(shape(result))
         return name
 
     def encode(self) -> bytes:
         """An HloProto; the last instruction of a computation is its root, the last computation the entry."""
-        body = text(1, self.name) + number(5, self.id) + number(6, self._computations[-1][0])
-        for made, name, instructions in self._computations:
-            computation = text(1, name) + b"".join(text(2, one) for one in instructions) + number(5, made)
-            body += text(3, computation + number(6, self._roots[made]))
-        return text(1, body)
+        entry = self._computations[-1]
+        body = text(1, self.name) + text(2, entry.name) + b"".join(text(3, one.encode()) for one in self._computations)
+        return text(1, body + text(4, entry.program_shape()) + number(5, self.id) + number(6, entry.id))
+
+
+_ZERO = {"f32": text(8, bytes(4)), "f16": text(11, bytes(2)), "bf16": text(13, bytes(2)), "s32": packed(4, [0]), "pred": packed(2, [0])}
+"""A scalar zero in a literal of each type."""
 
 
 def dot_dims(lhs: tuple[int, ...], rhs: tuple[int, ...], lhs_batch: tuple[int, ...] = (), rhs_batch: tuple[int, ...] = ()) -> bytes:

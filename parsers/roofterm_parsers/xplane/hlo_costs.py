@@ -8,7 +8,7 @@ numbers are rounded are `Rules`: ours, or those that give XProf's figures.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from math import ceil, log2, prod
 
@@ -46,6 +46,8 @@ class Rules:
     """how a number is kept"""
     init_per_result: bool
     """let a reduction read its initial value once for each result"""
+    own: Mapping[str, Callable[[CostAnalysis, Instruction, Cost], None]]
+    """rules for opcodes that go before the common ones"""
 
 
 class CostAnalysis:
@@ -92,7 +94,7 @@ class CostAnalysis:
         if one.opcode in ELEMENTWISE and one.opcode not in ("constant", "map", "copy", "rng"):
             cost.flops = self.rules.rounded(self.rules.element_flops(one.opcode, one.shape) * one.shape.elements)
             return cost
-        rule = _RULES.get(one.opcode)
+        rule = self.rules.own.get(one.opcode) or _RULES.get(one.opcode)
         if rule is None:
             self._count_unknown(one.opcode)
             cost.flops = cost.bytes = None
@@ -103,8 +105,8 @@ class CostAnalysis:
     def _default(self, one: Instruction) -> Cost:
         """Every operand read and the result written once."""
         rounded = self.rules.rounded
-        cost = Cost(written={(): rounded(one.shape.bytes)})
-        total = rounded(one.shape.bytes)
+        cost = Cost(written={(): rounded(one.shape.array_bytes)})
+        total = rounded(one.shape.array_bytes)
         for i, operand in enumerate(self.module.operands(one)):
             cost.read[i, ()] = rounded(operand.shape.bytes)
             total = rounded(total + operand.shape.bytes)
@@ -238,7 +240,9 @@ class CostAnalysis:
 
     def exchanges(self, one: Instruction, cost: Cost) -> None:
         """A collective: all arrays read and written; an all-reduce or reduce-scatter combines elements."""
-        written = one.shape.array_bytes
+        self.exchanges_arrays(one, cost, one.shape.array_bytes)
+
+    def exchanges_arrays(self, one: Instruction, cost: Cost, written: int) -> None:
         read = sum(operand.shape.array_bytes for operand in self.module.operands(one))
         cost.bytes = self.rules.rounded(written + read)
         cost.written = {(): self.rules.rounded(written)}
@@ -294,6 +298,19 @@ class CostAnalysis:
         fusion_cost(self, one, function, cost)
 
 
+def exchanges_result(analysis: CostAnalysis, one: Instruction, cost: Cost) -> None:
+    """A collective that starts: its result holds the operands once more, beside what is written."""
+    result = one.shape.tuple_shapes[1] if one.shape.is_tuple and len(one.shape.tuple_shapes) > 1 else one.shape
+    analysis.exchanges_arrays(one, cost, result.array_bytes)
+
+
+def starts_copy(analysis: CostAnalysis, one: Instruction, cost: Cost) -> None:
+    """Of the result only the copy is written: the others are the operand and a token."""
+    copied = one.shape.tuple_shapes[0].bytes if one.shape.is_tuple and one.shape.tuple_shapes else one.shape.bytes
+    cost.written = {(): float(copied)}
+    cost.bytes = sum(cost.read.values()) + copied
+
+
 def _sum(values: Iterable[float | None]) -> float | None:
     total = 0.0
     for value in values:
@@ -312,9 +329,10 @@ def _in_main(shape: Shape) -> bool:
 
 
 def _ragged(module: Module, one: Instruction) -> bool:
-    """Whether a warp can meet two operands of a concatenation along an inner dimension."""
+    """Whether a warp meets two operands of a concatenation along an inner dimension, by the first one's length as XLA has it."""
     dim = one.dimensions[0] if one.dimensions else 0
-    return dim != 0 and any(operand.shape.dims[dim] % 32 for operand in module.operands(one))
+    first = module.operands(one)[0].shape
+    return dim != 0 and first.dims[dim] % 32 != 0
 
 
 def _is_view(one: Instruction, operand: Shape) -> bool:
@@ -331,14 +349,14 @@ _RULES: dict[str, Callable[[CostAnalysis, Instruction, Cost], None]] = {
         (
             "parameter", "constant", "get-tuple-element", "bitcast", "domain", "after-all", "add-dependency", "opt-barrier",
             "async-done", "async-update", "all-reduce-done", "all-gather-done", "collective-permute-done", "copy-done",
-            "send-done", "recv-done", "partition-id", "replica-id", "get-dimension-size", "rng-get-and-update-state",
+            "send-done", "recv-done", "get-dimension-size", "rng-get-and-update-state",
         ),
         CostAnalysis.free,
     ),
     **dict.fromkeys(
         (
             "copy", "copy-start", "broadcast", "pad", "reshape", "dynamic-reshape", "reverse", "iota", "rng", "rng-bit-generator",
-            "bitcast-convert", "infeed", "outfeed", "send", "recv", "set-dimension-size", "topk", "stochastic-convert",
+            "partition-id", "replica-id", "infeed", "outfeed", "send", "recv", "set-dimension-size", "topk", "stochastic-convert",
         ),
         CostAnalysis.moves,
     ),

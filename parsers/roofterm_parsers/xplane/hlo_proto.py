@@ -47,6 +47,16 @@ class DotDims:
     rhs_batch: tuple[int, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class IotaGroups:
+    """Replica groups as a reshaped and transposed count: `[groups,size]<=[dims]T(order)`."""
+
+    groups: int = 0
+    size: int = 0
+    dims: tuple[int, ...] = ()
+    order: tuple[int, ...] = ()
+
+
 @dataclass(slots=True)
 class Instruction:
     id: int = 0
@@ -76,11 +86,18 @@ class Instruction:
     batch_groups: int = 1
     fft_length: tuple[int, ...] = ()
     replica_groups: tuple[tuple[int, ...], ...] = ()
-    direction: str = ""
-    """of a comparison"""
+    iota_groups: IotaGroups | None = None
+    rare: dict[int, list[int | bytes]] = field(default_factory=dict)
+    """fields that only its text shows, by their number in the proto"""
     operand_layouts: list[Shape] = field(default_factory=list)
     """of a custom call that demands layouts"""
     api_version: int = 0
+
+    def ranks(self) -> int:
+        """How many devices a collective joins; 1 where the program does not say."""
+        if self.iota_groups is not None:
+            return max(self.iota_groups.size, 1)
+        return max((len(group) for group in self.replica_groups), default=1) or 1
 
     def config(self) -> dict[str, Any]:
         """The backend's configuration where it is JSON; else nothing."""
@@ -205,6 +222,8 @@ def _instruction(data: Buffer, at: int, end: int) -> Instruction:
             one.dimensions += tuple(numbers(data, wire, a, b))
         elif number == 32:
             one.fft_length += tuple(numbers(data, wire, a, b))
+        elif number in _RARE:
+            one.rare.setdefault(number, []).append(bytes(data[a:b]) if wire == BYTES else a)
         elif wire != BYTES:
             continue
         elif number == 3:
@@ -223,12 +242,30 @@ def _instruction(data: Buffer, at: int, end: int) -> Instruction:
             one.operand_layouts.append(read_shape(data, a, b))
         elif number == 49:
             one.replica_groups += (tuple(_repeated(data, a, b, (1,))[0]),)
+        elif number == 87:
+            _device_list(data, a, b, one)
+        elif number == 92:
+            one.iota_groups = _iota_groups(data, a, b)
     one.feature_groups, one.batch_groups = max(one.feature_groups, 1), max(one.batch_groups, 1)
     return one
 
 
-_TEXTS = {1: "name", 2: "opcode", 11: "fusion_kind", 28: "target", 63: "direction"}
+_RARE = frozenset({17, 18, 19, 20, 21, 23, 26, 31, 33, 34, 48, 51, 52, 63, 65, 67, 69, 70, 71, 72, 74})
+_TEXTS = {1: "name", 2: "opcode", 11: "fusion_kind", 28: "target"}
 _NUMBERS = {9: "parameter", 13: "tuple_index", 35: "id", 50: "feature_groups", 58: "batch_groups", 77: "api_version"}
+
+
+def _device_list(data: Buffer, at: int, end: int, one: Instruction) -> None:
+    for number, wire, a, b in fields(data, at, end):
+        if number == 1 and wire == BYTES:
+            one.replica_groups += (tuple(_repeated(data, a, b, (1,))[0]),)
+        elif number == 2 and wire == BYTES:
+            one.iota_groups = _iota_groups(data, a, b)
+
+
+def _iota_groups(data: Buffer, at: int, end: int) -> IotaGroups:
+    groups, size, dims, order = _repeated(data, at, end, (1, 2, 3, 4))
+    return IotaGroups(next(iter(groups), 0), next(iter(size), 0), tuple(dims), tuple(order))
 
 
 def _metadata(data: Buffer, at: int, end: int, one: Instruction) -> None:

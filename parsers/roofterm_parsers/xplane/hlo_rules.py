@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from roofterm_parsers.xplane.hlo_convolution import convolution_flops
-from roofterm_parsers.xplane.hlo_costs import Cost, Rules
+from roofterm_parsers.xplane.hlo_costs import Cost, CostAnalysis, Rules, exchanges_result, starts_copy
 from roofterm_parsers.xplane.hlo_custom_calls import custom_call_cost, is_convolution, matmul_flops
 from roofterm_parsers.xplane.hlo_proto import Instruction, Module
 from roofterm_parsers.xplane.hlo_shapes import Shape
+from roofterm_parsers.xplane.hlo_xprof_cycles import CYCLES, OTHERS
 
 _ARITHMETIC = frozenset(
     {
@@ -25,18 +26,8 @@ def _our_element_flops(opcode: str, shape: Shape) -> float:
     return 1.0 if opcode in _ARITHMETIC else 0.0
 
 
-XPROF_ELEMENT_FLOPS = 3.0
-"""XLA's GPU model counts clock cycles for FLOPs: this many for what its table of measured cycles does not list."""
 XPROF_CONCATENATE_FLOPS = 6.0
 XPROF_RAGGED_CONCATENATE_FLOPS = 400.0
-_XPROF_CYCLES: dict[tuple[str, str], float] = {
-    ("cosine", "f32"): 662.0,
-    ("exponential", "f32"): 86.0,
-    ("sine", "f32"): 662.0,
-    ("sqrt", "f32"): 75.0,
-    ("tanh", "f32"): 190.0,
-}
-"""(opcode, dtype): cycles of XLA's default profile (sm_86, xla/service/gpu/model/hlo_op_profiles_data.h)"""
 
 
 def _xprof_element_flops(opcode: str, shape: Shape) -> float:
@@ -44,7 +35,7 @@ def _xprof_element_flops(opcode: str, shape: Shape) -> float:
         return XPROF_RAGGED_CONCATENATE_FLOPS if opcode.endswith("True") else XPROF_CONCATENATE_FLOPS
     if opcode == "sort":
         return 1.0
-    return _XPROF_CYCLES.get((opcode, shape.dtype), XPROF_ELEMENT_FLOPS)
+    return CYCLES.get(shape.dtype, {}).get(opcode, OTHERS)
 
 
 def _xprof_custom_call(module: Module, one: Instruction, cost: Cost) -> bool:
@@ -52,6 +43,8 @@ def _xprof_custom_call(module: Module, one: Instruction, cost: Cost) -> bool:
     operands = module.operands(one)
     if one.target.startswith("__cublas$lt$matmul"):
         cost.flops = _float32(matmul_flops(module, one) or 0.0)
+        result = one.shape.tuple_shapes[0] if one.shape.is_tuple else one.shape
+        cost.bytes = _float32(sum(operand.shape.bytes for operand in operands) + result.bytes)
         return True
     if is_convolution(one.target):
         result = one.shape.tuple_shapes[0] if one.shape.is_tuple else one.shape
@@ -73,5 +66,37 @@ def _exact(value: float) -> float:
     return value
 
 
-OURS = Rules(element_flops=_our_element_flops, custom_call=custom_call_cost, rounded=_exact, init_per_result=False)
-XPROF = Rules(element_flops=_xprof_element_flops, custom_call=_xprof_custom_call, rounded=_float32, init_per_result=True)
+def _xprof_gathers(analysis: CostAnalysis, one: Instruction, cost: Cost) -> None:
+    """XLA's ring: each of n ranks writes all ranks' parts and all but one of them again, and reads each once."""
+    result = one.shape.tuple_shapes[-1] if one.opcode == "all-gather-start" and one.shape.is_tuple else one.shape
+    _ring(one, cost, result.array_bytes)
+
+
+def _xprof_scatters(analysis: CostAnalysis, one: Instruction, cost: Cost) -> None:
+    _ring(one, cost, sum(operand.shape.array_bytes for operand in analysis.module.operands(one)))
+    function = analysis.module.computation.get(one.called[0]) if one.called else None
+    if function is not None:
+        operation = function.root()
+        cost.flops = _float32(_xprof_element_flops(operation.opcode, operation.shape) * one.shape.elements)
+
+
+def _ring(one: Instruction, cost: Cost, size: int) -> None:
+    ranks = one.ranks()
+    cost.bytes = _float32(size // ranks * (3 * ranks - 1))
+
+
+def _xprof_starts_reduction(analysis: CostAnalysis, one: Instruction, cost: Cost) -> None:
+    """As the whole all-reduce, but that only the results count."""
+    analysis.exchanges(one, cost)
+    cost.bytes = _float32(one.shape.array_bytes)
+
+
+_OWN = {"all-gather-start": exchanges_result, "collective-permute-start": exchanges_result, "copy-start": starts_copy}
+_XPROF_OWN = {
+    "all-gather": _xprof_gathers,
+    "all-gather-start": _xprof_gathers,
+    "reduce-scatter": _xprof_scatters,
+    "all-reduce-start": _xprof_starts_reduction,
+}
+OURS = Rules(element_flops=_our_element_flops, custom_call=custom_call_cost, rounded=_exact, init_per_result=False, own=_OWN)
+XPROF = Rules(element_flops=_xprof_element_flops, custom_call=_xprof_custom_call, rounded=_float32, init_per_result=True, own=_XPROF_OWN)

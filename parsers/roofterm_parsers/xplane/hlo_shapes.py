@@ -31,6 +31,8 @@ class Shape:
     """None: no layout"""
     tiles: tuple[tuple[int, ...], ...] = ()
     memory_space: int = 0
+    packed_bits: int = 0
+    """bits that an element takes in memory where the layout says it, else whole bytes"""
 
     @property
     def is_tuple(self) -> bool:
@@ -59,10 +61,10 @@ class Shape:
 
     @cached_property
     def bytes(self) -> int:
-        """Bytes of an array, four-bit elements packed; of a tuple its table of pointers."""
+        """Bytes of an array; of a tuple its table of pointers."""
         if self.is_tuple:
             return POINTER_BYTES * len(self.tuple_shapes)
-        return -(-self.elements * self.bits // 8) if self.is_array else 0
+        return -(-self.elements * (self.packed_bits or -(-self.bits // 8) * 8) // 8) if self.is_array else 0
 
     def leaves(self) -> list[tuple[tuple[int, ...], Shape]]:
         """Arrays and tokens inside, with their index path."""
@@ -89,6 +91,8 @@ class Shape:
         extra = ""
         if self.tiles:
             extra += "T" + "".join(f"({','.join(map(str, tile))})" for tile in self.tiles)
+        if self.packed_bits:
+            extra += f"E({self.packed_bits})"
         if self.memory_space:
             extra += f"S({self.memory_space})"
         order = ",".join(map(str, self.minor_to_major or ()))
@@ -102,7 +106,7 @@ def read_shape(data: Buffer, at: int, end: int) -> Shape:
     tuple_shapes: list[Shape] = []
     minor_to_major: tuple[int, ...] | None = None
     tiles: list[tuple[int, ...]] = []
-    memory_space = 0
+    memory_space = packed_bits = 0
     for number, wire, a, b in fields(data, at, end):
         if number == 2 and wire == VARINT:
             element = a
@@ -117,10 +121,12 @@ def read_shape(data: Buffer, at: int, end: int) -> Shape:
                     minor += numbers(data, kind, c, d)
                 elif key == 6 and kind == BYTES:
                     tiles.append(tuple(size for part, w, x, y in fields(data, c, d) if part == 1 for size in numbers(data, w, x, y)))
+                elif key == 7 and kind == VARINT:
+                    packed_bits = c
                 elif key == 8 and kind == VARINT:
                     memory_space = c
             minor_to_major = tuple(minor)
-    return Shape(element, tuple(dims), tuple(tuple_shapes), minor_to_major, tuple(tiles), memory_space)
+    return Shape(element, tuple(dims), tuple(tuple_shapes), minor_to_major, tuple(tiles), memory_space, packed_bits)
 
 
 def numbers(data: Buffer, wire: int, a: int, b: int) -> list[int]:

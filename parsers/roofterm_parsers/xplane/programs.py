@@ -194,7 +194,8 @@ class Program:
         return stack.split("\n", 1)[0].rsplit(":", 1)[0] if stack else None
 
     def _width(self, one: Instruction) -> float:
-        widths = [operand.shape.bits for operand in self.module.operands(one) if operand.shape.is_array]
+        arrays = [operand.shape for operand in self.module.operands(one) if operand.shape.is_array]
+        widths = [1 if shape.dtype == "pred" else shape.bits for shape in arrays]
         if one.opcode == "custom-call":
             return _WIDTHS_HALVED.get(widths[0], 1.0) if widths and one.target.startswith("__cublas$lt$") else 1.0
         return _WIDTHS_HALVED.get(max(widths), 1.0) if widths else 1.0

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import polars as pl
 
-from roofterm.analysis.xprof.peaks import version_numbers
+from roofterm.analysis.xprof.peaks import planes, version_numbers
 from roofterm.analysis.xprof.source import framework_op
 from roofterm_parsers.profile import Profile
 
@@ -20,8 +21,8 @@ _TENSOR_CORE_NAMES = (
     "xmma_warp_specialized_implicit_gemm",
 )  # fmt: skip
 """Parts of Nvidia kernels' names by which XProf knows tensor cores."""
-_MATRIX_CORE_NAMES = ("_MI16x16", "_MI32x32", "gemm_fusion", "FmhaFwdKernel", "FmhaBwdDQDKDV")
-"""Parts of AMD kernels' names for which its later versions say so too (as its answers show; their list is not public)."""
+_MATRIX_CORES = re.compile(r"mfma|wmma|_xdl|gtcx|gemm_fusion|attn_fwd|TileFmha(Bwd)?Shape<|_MI\d+x\d+x\d+")
+"""Parts of AMD kernels' names by which later versions know matrix cores (as their answers show; the list is not public)."""
 _LAUNCH = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
 
 
@@ -29,6 +30,7 @@ def xprof_kernel_stats(profile: Profile, version: str) -> list[dict[str, Any]]:
     """Rows by column id, most time first; kernels shorter than 1 ns or without launch details are not counted."""
     numbers = version_numbers(version)
     kernels = _kernels(profile)
+    amd = numbers >= AMD_KNOWN_FROM and any(stats.get("device_vendor") == "AMD" for stats in planes(profile, "gpu"))
     key = ["kernel_name", *_LAUNCH, "registers", "shared", "framework_op"]
     found = kernels.group_by(key).agg(
         pl.len().alias("occurrences"),
@@ -41,11 +43,11 @@ def xprof_kernel_stats(profile: Profile, version: str) -> list[dict[str, Any]]:
     rows = []
     for rank, row in enumerate(found.iter_rows(named=True), 1):
         op = framework_op(row["framework_op"])
-        uses = any(part in row["kernel_name"] for part in _TENSOR_CORE_NAMES)
+        name = row["kernel_name"]
+        uses = bool(_MATRIX_CORES.search(name)) if amd else any(part in name for part in _TENSOR_CORE_NAMES)
         eligible = _eligible(op.rstrip(":"))
         if numbers >= AMD_KNOWN_FROM:
-            uses |= any(part in row["kernel_name"] for part in _MATRIX_CORE_NAMES)
-            eligible |= uses or op.rstrip(":").endswith(("dot_general", "conv_general_dilated"))
+            eligible |= uses or "dot_general" in op or "conv_general_dilated" in op
         rows.append(
             {
                 "rank": float(rank),
