@@ -64,7 +64,7 @@ def gap_table(study: Study, scope: Scope = ALL) -> pl.DataFrame:
     step or rank that is not there.
     """
     where = spans(study, scope)
-    found = find_gaps(study, where, device_lines(study))
+    found = find_gaps(study, where, study.device_lines)
     texts = study.profile.names["text"]
     names = study.profile.slices["name"]
     length = (found["end_ps"] - found["start_ps"]).to_numpy()
@@ -124,11 +124,6 @@ def spans(study: Study, scope: Scope) -> pl.DataFrame:
 
 
 _IDS = {"device": pl.UInt16, "source": pl.UInt16}
-
-
-def device_lines(study: Study) -> dict[int, DeviceLine]:
-    """All work of each device, by its row in `devices`."""
-    return {int(key[0]): DeviceLine(group, study.profile) for key, group in study.work.group_by("device", maintain_order=True)}
 
 
 def find_gaps(study: Study, where: pl.DataFrame, lines: dict[int, DeviceLine]) -> pl.DataFrame:

@@ -6,11 +6,13 @@ itself (gemms-off-tensor-cores); all others are silent then, since faster kernel
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from roofterm.analysis.filters import parse
 from roofterm.analysis.findings import find_all, rules
 from roofterm.analysis.scope import STEADY
+from roofterm.analysis.slice_filter import slice_mask, split_for_slices
 from roofterm.analysis.study import Study
 from roofterm_parsers import open_profile
 from tests.reference import reference, root
@@ -144,9 +146,12 @@ def test_findings_of_a_real_trace(name: str):
     assert {finding.id for finding in found} == TRACES[name]
     for finding in found:
         assert finding.where["view"] in VIEWS
-        parse(finding.where["filter"])
+        shown, rest = split_for_slices(parse(finding.where["filter"]))
+        assert not rest
+        assert slice_mask(shown, study).any(), finding.id
         assert finding.severity in ("high", "medium", "low", "info")
         assert finding.id in rules()
+    msgspec.json.encode(found)
     _check_stakes(study)
 
 

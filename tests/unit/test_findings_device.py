@@ -86,17 +86,17 @@ def test_underfilled_kernels_are_those_with_fewer_blocks_than_units():
     assert "underfilled-kernels" not in findings(full)
 
 
-def test_the_last_wave_counts_only_where_the_kernel_limits_its_residency():
-    def waves(blocks: int, occupancy: float) -> Profile:
-        grid: dict[str, Any] = {"grid_x": blocks, "grid_y": 1, "grid_z": 1, "block_x": 512, "block_y": 1, "block_z": 1}
-        return ahead([(GEMM, "aten::mm", 330.0)] * 20, occupancy_pct=occupancy, **grid)
+def test_the_last_wave_counts_where_registers_tell_how_many_blocks_fit():
+    def waves(registers: int | None) -> Profile:
+        grid: dict[str, Any] = {"grid_x": 300, "grid_y": 1, "grid_z": 1, "block_x": 512, "block_y": 1, "block_z": 1}
+        return ahead([(GEMM, "aten::mm", 330.0)] * 20, registers=registers, **grid)
 
-    # 50 % of 2,048 threads are two blocks of 512: 264 at once on 132 units. 300 blocks take two waves and fill 300 / 528 of them.
-    found = findings(waves(300, 50.0))["underfilled-kernels"]
+    # 512 threads of 64 registers take half of a unit's 65,536: two blocks fit on each of 132 units. 300 blocks take two waves of 264.
+    found = findings(waves(64))["underfilled-kernels"]
     assert found.evidence["worst_waves"] == pytest.approx(300 / 264)
     assert found.time_at_stake_us == pytest.approx(20 * 330 * (1 - 300 / 528), rel=1e-3)
-    # 300 blocks are 2.27 a unit; an occupancy of 57 % (2.28 blocks) says that they all run at once.
-    assert "underfilled-kernels" not in findings(waves(300, 57.0))
+    assert "underfilled-kernels" not in findings(waves(32))  # four blocks fit, so all run at once
+    assert "underfilled-kernels" not in findings(waves(None))
 
 
 def test_chains_of_memory_bound_kernels_are_found():
@@ -268,3 +268,8 @@ def test_work_launched_before_the_window_counts_for_the_step_in_which_it_runs():
         host, at = host + 5, at + 100
     # The first window starts when the orphans have ended, so it holds the 20 products of the tensor cores alone.
     assert "gemms-off-tensor-cores" not in findings(build.profile())
+
+
+def test_a_handful_of_kernels_is_too_few_to_speak_of():
+    assert "gemms-off-tensor-cores" not in findings(ahead([(SGEMM, "aten::mm", 300.0)] * 3, steps=3))
+    assert "gemms-off-tensor-cores" in findings(ahead([(SGEMM, "aten::mm", 300.0)] * 4, steps=3))

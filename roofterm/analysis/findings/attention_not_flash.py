@@ -22,10 +22,9 @@ LEAST_PLACES = 2
     and 3 % of the step.
     """,
     source="Dao et al. 2022, FlashAttention (arXiv 2205.14135)",
+    of_device=True,
 )
 def attention_not_flash(e: Evidence) -> Finding | None:
-    if not e.has_work:
-        return None
     places, mine = e.attention
     stake = int(mine["critical_ps"].sum())
     if places < LEAST_PLACES or e.pct(stake) < LEAST_PCT:

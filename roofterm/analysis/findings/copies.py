@@ -30,6 +30,7 @@ MUCH_PCT = 5.0
     time while the host stages a copy in the copying call. Silent below 1 % of the step.
     """,
     source="Nsight Systems rules cuda_memcpy_async and cuda_memcpy_sync; triage question 16",
+    of_device=True,
 )
 def copies(e: Evidence) -> Finding | None:
     made = e.pieces.filter(pl.col("kind") == int(Kind.COPY)).join(

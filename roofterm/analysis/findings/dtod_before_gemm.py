@@ -23,10 +23,9 @@ LEAST_COPIES = 4
     waits for them. From four copies and 1 % of the step.
     """,
     source="torch.profiler guide (Memcpy DtoD before a GEMM: bias copy of the addmm epilogue)",
+    of_device=True,
 )
 def dtod_before_gemm(e: Evidence) -> Finding | None:
-    if not e.has_work:
-        return None
     found = copies_before_gemms(e.pieces, e.profile.names["text"])
     stake = int(found["critical_ps"].sum())
     if found.height < LEAST_COPIES or e.pct(stake) < LEAST_PCT:

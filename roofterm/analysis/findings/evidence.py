@@ -21,9 +21,10 @@ from roofterm.analysis.findings.host_causes import Cause, HostCauses
 from roofterm.analysis.findings.idle import host_wait_by_cause
 from roofterm.analysis.findings.severity import SLOWING_FLAGS
 from roofterm.analysis.findings.waits import waits
-from roofterm.analysis.gaps import UNRECORDED_PS, device_lines, find_gaps, main_threads, spans
+from roofterm.analysis.gaps import UNRECORDED_PS, find_gaps, main_threads, spans
 from roofterm.analysis.intervals import Intervals, both, covered, union
-from roofterm.analysis.roofline import Bounded, bounded
+from roofterm.analysis.roofline import Bounded
+from roofterm.analysis.scope import ALL, Scope
 from roofterm.analysis.steps import US, DeviceLine
 from roofterm.results import Finding
 from roofterm.text.safe import safe_text
@@ -31,7 +32,6 @@ from roofterm.text.units import duration_us, pct
 from roofterm_parsers.profile import ROOT, Kind, Profile, TrackKind
 
 if TYPE_CHECKING:
-    from roofterm.analysis.scope import Scope
     from roofterm.analysis.study import Study
 
 OPTIMIZER_STEP = r"^Optimizer\.step#|^## optimizer ##$|^torch/optim/\w+\.py\(\d+\): step$"
@@ -105,7 +105,7 @@ class Evidence:
 
     @cached_property
     def lines(self) -> dict[int, DeviceLine]:
-        return device_lines(self.study)
+        return self.study.device_lines
 
     @property
     def has_work(self) -> bool:
@@ -170,7 +170,7 @@ class Evidence:
     @cached_property
     def bounded(self) -> Bounded:
         """All device work with costs and bounds, against the roofs of `study.device`."""
-        return bounded(self.profile, self.study.work, self.study.facts, self.study.device)
+        return self.study.bounded(ALL)
 
     @cached_property
     def pieces(self) -> pl.DataFrame:
@@ -178,7 +178,7 @@ class Evidence:
 
         Columns of `work.WORK` and of `categories.FACTS`, and: track, stream, name and op_name (rows of names), item and
         share (`costed.PIECES`), dur_ps, inside_ps (of its length within the spans), exclusive_ps (of that, time in which
-        nothing else ran on the device), critical_ps (that, if the step waits for it), occupancy_pct, grid and block.
+        nothing else ran on the device), critical_ps (that, if the step waits for it), registers, grid and block.
         """
         study, slices = self.study, self.profile.slices
         work = study.work
@@ -196,7 +196,7 @@ class Evidence:
         )
         frame = frame.join(study.facts, on="slice", how="left", maintain_order="left")
         frame = frame.join(self.bounded.costed.pieces, on="slice", how="left", maintain_order="left")
-        sizes = self.profile.kernels.select("slice", "occupancy_pct", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
+        sizes = self.profile.kernels.select("slice", "registers", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
         frame = frame.join(sizes.unique("slice", keep="first"), on="slice", how="left", maintain_order="left")
         share = pl.col("inside_ps") / pl.when(pl.col("dur_ps") > 0).then("dur_ps")
         frame = frame.with_columns(exclusive_ps=(pl.col("exclusive_ps") * share).round().cast(pl.Int64).fill_null(0))

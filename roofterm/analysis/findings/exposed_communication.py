@@ -22,6 +22,7 @@ LEAST_PCT = 5.0
     exceed exposed communication.
     """,
     source="definition of exposed_comm_us; torch-tb-profiler (communication rule, 10 %); HTA overlap; triage question 11",
+    of_device=True,
 )
 def exposed_communication(e: Evidence) -> Finding | None:
     claims = e.communication_claims

@@ -34,6 +34,7 @@ NAMED_ARCHITECTURE = r"volta_|turing_|ampere_|hopper_|sm(7|8|9)\d|sm1[02]\d"
     stake is the part of it for which the step waits.
     """,
     source="torch-tb-profiler (Tensor Cores rule); torch pattern matcher (FP32 MatMul); triage question 15",
+    of_device=True,
 )
 def gemms_off_tensor_cores(e: Evidence) -> Finding | None:
     ratio = _remaining_share(e)

@@ -10,6 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from roofterm.analysis.intervals import NONE, Intervals, union
+from roofterm.analysis.memory import CALLS as ALLOCATION
 from roofterm_parsers.profile import Kind, TrackKind
 
 if TYPE_CHECKING:
@@ -69,7 +70,6 @@ START_UP = "|".join(
 )
 """Calls that are slow once: contexts, streams, lazy loading of modules, libraries' handles."""
 
-ALLOCATION = r"^(cuda|hip)(Malloc|MallocManaged|MallocPitch|Free|ExtMallocWithFlags)$|^cuMem(Create|Map|Unmap|Alloc|Free|Release|SetAccess)"
 COPY_CALL = r"^(cuda|hip)Memcpy|^cuMemcpy"
 
 SLOW_START_PS = 100_000_000

@@ -23,6 +23,7 @@ LEAST_PCT = 5.0
     device work the loader's time on the main thread. Reported from 5 % of the step.
     """,
     source="torch-tb-profiler (DataLoader role and its 5 % rule); triage question 6",
+    host_bound=True,
 )
 def input_bound(e: Evidence) -> Finding | None:
     pool = "idle" if e.has_work else "host"

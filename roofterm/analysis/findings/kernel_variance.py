@@ -24,6 +24,7 @@ VARIES = 1.1
     a kernel and waits for it: clocks, heat, power, or another job on the device. From 3 % of the step.
     """,
     source="torch.profiler guide (runtime variance)",
+    of_device=True,
 )
 def kernel_variance(e: Evidence) -> Finding | None:
     if not e.in_steps:

@@ -20,10 +20,9 @@ LEAST_PCT = 1.0
     device and the step waits for them. From 1 % of the step.
     """,
     source="triage question 21; cuDNN and MIOpen layout conversions",
+    of_device=True,
 )
 def layout_changes(e: Evidence) -> Finding | None:
-    if not e.has_work:
-        return None
     rows = of_category(e.pieces, Category.LAYOUT)
     stake = int(rows["critical_ps"].sum())
     if rows.height == 0 or e.pct(stake) < LEAST_PCT:

@@ -38,10 +38,9 @@ FUSED = r"^triton_|_fusion|fused|multi_tensor|_fused_"
     without its longest kernels, one for every six. From 3 % of the step and five chains.
     """,
     source="torch.profiler guide (fusion); triage questions 9 and 13",
+    of_device=True,
 )
 def memory_bound_chains(e: Evidence) -> Finding | None:
-    if not e.has_work:
-        return None
     kernels = e.pieces.filter(pl.col("kind") == int(Kind.KERNEL))
     fused = e.profile.names["text"].str.contains(FUSED).gather(kernels["name"])
     compiled = kernels["slice"].is_in(e.profile.hlo["slice"].implode())

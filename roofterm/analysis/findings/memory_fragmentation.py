@@ -25,13 +25,13 @@ def memory_fragmentation(e: Evidence) -> Finding | None:
     for peak in peaks(e):
         if not peak.reserved_bytes or not peak.capacity_bytes:
             continue
-        unused = peak.reserved_bytes - peak.allocated_when_most_reserved_bytes
+        unused = peak.reserved_bytes - peak.used_then_bytes
         if unused < LEAST_BYTES or unused < LEAST_SHARE * peak.reserved_bytes or 2 * peak.reserved_bytes < peak.capacity_bytes:
             continue
         share = 100.0 * unused / peak.reserved_bytes
         evidence = {
             "peak_reserved_bytes": peak.reserved_bytes,
-            "allocated_then_bytes": peak.allocated_when_most_reserved_bytes,
+            "allocated_then_bytes": peak.used_then_bytes,
             "unused_bytes": unused,
             "unused_pct": share,
             "capacity_bytes": peak.capacity_bytes,

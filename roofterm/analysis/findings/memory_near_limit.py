@@ -27,7 +27,7 @@ def memory_near_limit(e: Evidence) -> Finding | None:
     worst = max(full, key=lambda peak: (peak.out_of_memory, _held(peak) / (peak.capacity_bytes or _held(peak) or 1)))
     share = 100.0 * _held(worst) / worst.capacity_bytes if worst.capacity_bytes else None
     evidence = {
-        "peak_allocated_bytes": worst.allocated_bytes,
+        "peak_allocated_bytes": worst.used_bytes,
         "peak_reserved_bytes": worst.reserved_bytes,
         "capacity_bytes": worst.capacity_bytes,
         "peak_pct": share,
@@ -44,4 +44,4 @@ def memory_near_limit(e: Evidence) -> Finding | None:
 
 
 def _held(peak: Peak) -> int:
-    return int(peak.reserved_bytes or peak.allocated_bytes)
+    return int(peak.reserved_bytes or peak.used_bytes)

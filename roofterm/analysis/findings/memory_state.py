@@ -1,4 +1,4 @@
-"""The state of a device's memory over a profile: what was allocated, what was reserved, what there is."""
+"""The state of a device's memory at its fullest: what was in use, what was reserved, what there is."""
 
 from __future__ import annotations
 
@@ -11,49 +11,41 @@ if TYPE_CHECKING:
 
 
 class Peak(NamedTuple):
-    """The memory of one device at its fullest."""
+    """The allocator of one device."""
 
-    source: int
-    device_id: int
-    allocated_bytes: int
+    used_bytes: int
+    """most in use"""
     reserved_bytes: int | None
-    allocated_when_most_reserved_bytes: int
+    """most that a caching allocator held from the driver; None: not recorded"""
+    used_then_bytes: int
+    """most in use while it held that"""
     capacity_bytes: int | None
+    """memory of the device"""
     out_of_memory: int
+    """marks of failed allocations"""
 
 
 def peaks(e: Evidence) -> list[Peak]:
-    """One record a device whose allocations the profile holds."""
-    memory = e.profile.memory.filter((pl.col("device_type") != 0).fill_null(False))
-    if memory.height == 0:
-        return []
-    memory = memory.with_columns(source=e.profile.tracks["source"].gather(memory["track"]))
+    """One record an allocator of a device's memory that the profile holds events of (`analysis.memory`)."""
+    pools, events = e.study.memory
     found = []
-    for (source, device), group in memory.group_by("source", "device_id", maintain_order=True):
-        kept = group.filter(~pl.col("out_of_memory").fill_null(False))
-        allocated = kept["allocated_bytes"].max()
-        if allocated is None:
+    for number, pool in enumerate(pools.iter_rows(named=True)):
+        mine = events.filter(pl.col("pool") == number)
+        if not pool["on_device"] or mine["used_bytes"].max() is None:
             continue
-        most = kept.filter(pl.col("reserved_bytes") == pl.col("reserved_bytes").max())
-        reserved = most["reserved_bytes"][0] if most.height else None
-        held = most["allocated_bytes"].max() if most.height else None
+        most = mine.drop_nulls("reserved_bytes").filter(pl.col("reserved_bytes") == pl.col("reserved_bytes").max())
         found.append(
             Peak(
-                int(source),
-                int(device) if device is not None else 0,
-                int(allocated),  # type: ignore[arg-type]
-                int(reserved) if reserved else None,
-                int(held) if held is not None else 0,  # type: ignore[arg-type]
-                _capacity(e, int(source), device),
-                int(group["out_of_memory"].fill_null(False).sum()),
+                used_bytes=_most(mine["used_bytes"]),
+                reserved_bytes=_most(most["reserved_bytes"]) or None,
+                used_then_bytes=_most(most["used_bytes"]),
+                capacity_bytes=pool["capacity_bytes"],
+                out_of_memory=int(mine["out_of_memory"].sum()),
             )
         )
     return found
 
 
-def _capacity(e: Evidence, source: int, device: object) -> int | None:
-    """Memory of a device by its number in the file; ROCm numbers differ, so any of the source's will do if all are alike."""
-    mine = e.profile.devices.filter((pl.col("source") == source) & pl.col("memory_bytes").is_not_null())
-    named = mine.filter(pl.col("id") == device)["memory_bytes"] if device is not None else mine["memory_bytes"]
-    sizes = named if named.len() else mine["memory_bytes"].unique()
-    return int(sizes[0]) if sizes.len() == 1 or named.len() else None
+def _most(sizes: pl.Series) -> int:
+    found = sizes.max()
+    return int(found) if isinstance(found, int) else 0

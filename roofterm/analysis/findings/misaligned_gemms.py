@@ -33,6 +33,7 @@ PRODUCTS = {
     (half of the roof if there are none). From 3 % of the step.
     """,
     source="torch pattern matcher (MatMul Dimension Not Aligned); NVIDIA matrix multiplication guide",
+    of_device=True,
 )
 def misaligned_gemms(e: Evidence) -> Finding | None:
     products = _products(e)
@@ -49,10 +50,12 @@ def misaligned_gemms(e: Evidence) -> Finding | None:
     stake = float(off["won_ps"].sum())
     if e.pct(stake) < LEAST_PCT:
         return None
-    worst = off.group_by("name", "dims", "multiple").agg(pl.len(), pl.col("time_ps").sum(), pl.col("won_ps").sum(), pl.col("sizes").first())
+    worst = off.group_by("op_text", "dims", "multiple").agg(
+        pl.len(), pl.col("time_ps").sum(), pl.col("won_ps").sum(), pl.col("sizes").first()
+    )
     top = worst.sort("won_ps", "dims", descending=[True, False]).row(0, named=True)
     sizes = " x ".join(str(size) for size in top["sizes"])
-    op = e.text(top["name"])
+    op = top["op_text"]
     evidence = {
         "misaligned_us": e.mean_us(int(off["exclusive_ps"].sum())),
         "products": off.height / e.count,
@@ -77,7 +80,7 @@ def _products(e: Evidence) -> pl.DataFrame:
     items = e.bounded.items.filter(pl.col("category") == int(Category.GEMM)).drop("exclusive_ps").join(inside, on="item", how="inner")
     items = items.filter(pl.col("signature").is_not_null() & pl.col("bound_s").is_not_null() & (pl.col("time_ps") > 0))
     items = items.with_columns(
-        dims=e.profile.signatures["dims"].gather(items["signature"]), op_text=e.profile.names["text"].gather(items["name"])
+        dims=e.study.joined.signatures["dims"].gather(items["signature"]), op_text=e.study.joined.names["text"].gather(items["name"])
     ).filter(pl.col("op_text").is_in(list(PRODUCTS)) & pl.col("dtype").is_in(list(MULTIPLE)))
     if items.height == 0:
         return items

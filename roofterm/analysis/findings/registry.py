@@ -23,20 +23,27 @@ class Rule(NamedTuple):
     source: str
     host_bound: bool
     """its time is the host's: the profiler's own flags lengthen it"""
+    of_device: bool
+    """it speaks of the device's own work, of which there must be enough to speak of habits"""
     judge: Judge
 
+
+LEAST_PIECES = 10
+"""Pieces of device work below which evidence about it is thin."""
 
 RULES: dict[str, Rule] = {}
 """All rules by id, in the order of their modules."""
 
 
-def rule(id: str, question: str, definition: str, source: str, host_bound: bool = False) -> Callable[[Judge], Judge]:
+def rule(
+    id: str, question: str, definition: str, source: str, host_bound: bool = False, of_device: bool = False
+) -> Callable[[Judge], Judge]:
     """Enter a rule. It returns a Finding without id and severity, which are set here, or None where the evidence is thin."""
 
     def enter(judge: Judge) -> Judge:
         if id in RULES:
             raise ValueError(f"two rules are called {id}")
-        RULES[id] = Rule(id, question, " ".join(definition.split()), source, host_bound, judge)
+        RULES[id] = Rule(id, question, " ".join(definition.split()), source, host_bound, of_device, judge)
         return judge
 
     return enter
@@ -44,6 +51,8 @@ def rule(id: str, question: str, definition: str, source: str, host_bound: bool 
 
 def judged(rule: Rule, evidence: Evidence) -> Finding | None:
     """The rule's finding with its id and severity; flags of the profiler are named where they lengthen the host's time."""
+    if rule.of_device and evidence.pieces.height < LEAST_PIECES:
+        return None
     found = rule.judge(evidence)
     if found is None:
         return None

@@ -13,31 +13,27 @@ from roofterm_parsers.profile import Kind
 LEAST_PCT = 3.0
 SHORTEST_PS = 20_000_000
 FEW_WAVES = 3.0
-HALF_PCT_OF_UNIT = 0.005
-"""The estimate is a whole percentage."""
 
 
 @rule(
     "underfilled-kernels",
     question="Do kernels fill the device, or is the last wave nearly empty?",
     definition="""
-    Kernels of at least 20 us (collectives apart) with fewer blocks than the device has units, or with known occupancy and
-    one to three waves of which the last is partly empty. A wave is units x resident blocks, where resident blocks =
-    occupancy x threads of a unit / threads of a block. At stake is the empty share of the time in which they run alone and
-    the step waits for them: 1 - blocks / units, or 1 - waves / ceil(waves). From 3 % of the step. Low occupancy alone is no
-    fault: GEMMs need few warps.
+    Kernels of at least 20 us (collectives apart) with fewer blocks than the device has units, or, where registers tell how
+    many blocks fit on a unit, with one to three waves of which the last is partly empty. At stake is the empty share of the
+    time in which they run alone and the step waits for them: 1 - blocks / units, or the tail's share of the slots. From 3 %
+    of the step. Low occupancy alone is no fault: GEMMs need few warps.
     """,
     source="Nsight Compute rules LaunchConfiguration (small grid, tail effect) and AchievedOccupancy",
+    of_device=True,
 )
 def underfilled_kernels(e: Evidence) -> Finding | None:
-    if not e.has_work:
-        return None
     rows = _with_waves(e)
     empty = (
         pl.when(pl.col("blocks") < pl.col("units"))
         .then(1.0 - pl.col("blocks") / pl.col("units"))
         .when((pl.col("waves") > 1.0) & (pl.col("waves") <= FEW_WAVES))
-        .then(1.0 - pl.col("waves") / pl.col("waves").ceil())
+        .then(pl.col("tail_pct") / 100.0)
     )
     rows = rows.with_columns(empty=empty).drop_nulls("empty").filter(pl.col("empty") > 0)
     rows = rows.with_columns(won_ps=pl.col("critical_ps") * pl.col("empty"))
@@ -69,20 +65,19 @@ def underfilled_kernels(e: Evidence) -> Finding | None:
 
 
 def _with_waves(e: Evidence) -> pl.DataFrame:
-    """Long kernels with known grids: blocks, units, waves (null: occupancy unknown)."""
+    """Long kernels with known grids: blocks, units, waves and tail_pct (null: what fits on a unit is not known), occupancy_pct."""
     rows = e.pieces.filter(
         (pl.col("kind") == int(Kind.KERNEL))
         & (pl.col("dur_ps") >= SHORTEST_PS)
         & (pl.col("category") != int(Category.COMMUNICATION))
         & pl.col("grid_x").is_not_null()
     )
-    devices = e.profile.devices.with_row_index("device").select(pl.col("device").cast(pl.UInt16), "units", "threads_per_unit")
+    devices = e.profile.devices.with_row_index("device").select(pl.col("device").cast(pl.UInt16), "units")
     rows = rows.join(devices, on="device", how="left", maintain_order="left").filter(pl.col("units") > 0)
+    fits = e.study.occupancy.select("slice", "waves", "tail_pct", "occupancy_pct")
+    rows = rows.join(fits, on="slice", how="left", maintain_order="left")
     blocks = pl.col("grid_x").cast(pl.Int64) * pl.col("grid_y") * pl.col("grid_z")
-    threads = pl.col("block_x").cast(pl.Int64) * pl.col("block_y") * pl.col("block_z")
-    resident = pl.col("occupancy_pct").cast(pl.Float64) / 100.0 * pl.col("threads_per_unit") / threads
-    rows = rows.with_columns(blocks=blocks, resident=resident).with_columns(by_unit=pl.col("blocks") / pl.col("units"))
-    # CUPTI's estimate is the lower of what the kernel allows and what the grid holds; in the latter case all blocks run at once.
-    limited = (pl.col("resident") + HALF_PCT_OF_UNIT * pl.col("threads_per_unit") / threads < pl.col("by_unit")) & (pl.col("resident") >= 1)
-    waves = pl.col("by_unit") / pl.col("resident").round()
-    return rows.with_columns(waves=pl.when(limited).then(waves)).filter(pl.col("blocks") > 0)
+    told = pl.col("registers").is_not_null()  # without registers what fits is only an upper limit
+    return rows.with_columns(blocks=blocks, waves=pl.when(told).then("waves"), tail_pct=pl.when(told).then("tail_pct")).filter(
+        pl.col("blocks") > 0
+    )

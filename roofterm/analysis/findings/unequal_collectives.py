@@ -17,6 +17,7 @@ from roofterm.text.units import figures
     the step. Silent where the sizes are not recorded.
     """,
     source="reference definition of exposed communication; HTA (straggler detection)",
+    of_device=True,
 )
 def unequal_collectives(e: Evidence) -> Finding | None:
     claims = e.communication_claims
