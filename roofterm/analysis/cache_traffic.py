@@ -28,6 +28,8 @@ class CacheLayout(NamedTuple):
     """keys and values of one token in one layer"""
     head_dim: int | None
     """None: heads are not told apart"""
+    dtype: str | None
+    """type of the cache's elements"""
 
 
 def cache_layout(profile: Profile) -> CacheLayout | None:
@@ -112,7 +114,7 @@ def _layout(name: str, inputs: Inputs) -> CacheLayout | None:
     elements = key.elements + value.elements
     if elements % tokens:
         return None
-    return CacheLayout(elements // tokens * cache.item_bytes, _head_dim(key, tokens))
+    return CacheLayout(elements // tokens * cache.item_bytes, _head_dim(key, tokens), cache.dtype)
 
 
 def _head_dim(key: Tensor, tokens: int) -> int | None:

@@ -80,14 +80,12 @@ class ProfileStep:
 
     def _batch(self, shape: Shape) -> Batch:
         if self.rows is None:
-            raise WhatIfError(
-                "the batch of these steps cannot be told: their products with weights do not share their rows; "
-                "choose steps that do the same with --step, or give --model config.json"
-            )
+            raise WhatIfError("the batch of these steps cannot be told")
         base = self.shape
+        widths = frozenset(size for one, _ in self._weighted() for size in (one.k, one.n))
         if base is None:
-            return Batch(self.rows, None, None, None, shape)
-        return Batch(self.rows, round(base.sequences), round(base.queries), round(base.context), shape)
+            return Batch(self.rows, None, None, None, shape, widths)
+        return Batch(self.rows, round(base.sequences), round(base.queries), round(base.context), shape, widths)
 
     def _part(self, one: _Distinct, row: dict[str, Any], batch: Batch | None) -> Part:
         base = _base_part(one, row)

@@ -18,8 +18,10 @@ from roofterm.analysis.costs.attention import operands
 from roofterm.analysis.costs.signature import Inputs, decoded
 from roofterm.analysis.workload import Shape
 
-LEAST_MULTIPLE = 16
-"""A leading dimension that is a multiple of fewer tokens than this may be so by chance."""
+_BY_HEADS = frozenset((Category.NORM, Category.ROPE, Category.SOFTMAX))
+"""Work whose rows may be a token's heads or experts: a multiple of the tokens. Its parameters are vectors."""
+
+_NO_BATCH = frozenset((Category.OPTIMIZER,))
 
 
 class Batch(msgspec.Struct, frozen=True):
@@ -32,6 +34,8 @@ class Batch(msgspec.Struct, frozen=True):
     queries: int | None
     keys: int | None
     new: Shape
+    widths: frozenset[int] = frozenset()
+    """sizes of weights: a matrix with as many rows may be one"""
 
     @property
     def to(self) -> dict[str, int]:
@@ -52,7 +56,11 @@ def scaled(name: str, category: Category, dims: str | Sequence[Any] | None, type
         return _each(found, lambda sizes, _: _of_attention(sizes, axis, batch))
     if category == Category.GEMM:
         return _product(name, found, batch)
-    return _each(found, lambda sizes, slot: _of_activation(sizes, inputs, slot, batch))
+    if category == Category.CONV:
+        return _convolution(name, found, batch)
+    if category in _NO_BATCH or name.startswith("aten::_foreach"):
+        return None
+    return _each(found, lambda sizes, slot: _of_activation(sizes, inputs, slot, batch, category))
 
 
 _Change = Callable[[list[int], int], "list[int] | None"]
@@ -123,6 +131,16 @@ def _product(name: str, dims: list[Any], batch: Batch) -> list[Any] | None:
     return None
 
 
+def _convolution(name: str, dims: list[Any], batch: Batch) -> list[Any] | None:
+    """Input of a convolution, and of its backward the gradient of the result too: [N, C, ...] with all rows as N."""
+    images = batch.rows if batch.sequences is None else batch.sequences
+    slots = (0, 1) if "backward" in name else (0,)
+    if any(slot >= len(dims) or not _is_shape(dims[slot]) or dims[slot][0] != images for slot in slots):
+        return None
+    count = batch.to["rows"] if batch.sequences is None else batch.to["sequences"]
+    return [[count, *sizes[1:]] if slot in slots else sizes for slot, sizes in enumerate(dims)]
+
+
 def _rows(leading: list[int], batch: Batch) -> list[int] | None:
     to = batch.to
     if leading == [batch.sequences, batch.queries]:
@@ -143,7 +161,7 @@ def _batched(a: list[int], b: list[int], batch: Batch) -> tuple[list[int], list[
     return [count, *(known.get(size, size) for size in a[1:])], [count, *(known.get(size, size) for size in b[1:])]
 
 
-def _of_activation(sizes: list[int], inputs: Inputs, slot: int, batch: Batch) -> list[int] | None:
+def _of_activation(sizes: list[int], inputs: Inputs, slot: int, batch: Batch, category: Category) -> list[int] | None:
     """A tensor that bears the batch in its leading sizes."""
     to = batch.to
     if len(sizes) == 1:
@@ -160,9 +178,10 @@ def _of_activation(sizes: list[int], inputs: Inputs, slot: int, batch: Batch) ->
             if sizes[2] == batch.queries == sizes[3] and batch.keys == batch.queries:
                 last = to["keys"]
             return [to["sequences"], sizes[1], across, last, *sizes[4:]]
-    if sizes[0] == batch.rows:
+    by_heads = category in _BY_HEADS
+    if sizes[0] == batch.rows and (by_heads or len(sizes) != 2 or batch.rows not in batch.widths):
         return [to["rows"], *sizes[1:]]
-    if batch.rows >= LEAST_MULTIPLE and sizes[0] % batch.rows == 0 and sizes[0] > 0:
+    if by_heads and len(sizes) > 1 and sizes[0] % batch.rows == 0 and sizes[0] > 0:
         return [sizes[0] // batch.rows * to["rows"], *sizes[1:]]
     if len(sizes) > 1 and sizes[0] == 1 and batch.queries is not None and batch.queries > 1:
         for axis in (1, 2):

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from roofterm.analysis.whatif import Base, Change, what_if
+from roofterm.analysis.whatif import what_if
+from roofterm.analysis.whatif_state import Base, Change
 from roofterm.analysis.workload import Machine, WhatIfError
 from roofterm.results import RooflineRow, SweepRow, WhatIfState
 from roofterm.text.units import si

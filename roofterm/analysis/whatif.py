@@ -6,102 +6,14 @@ constant, and everything that is not counted, is listed in the answer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Sequence
 
-import msgspec
-
+from roofterm.analysis.batch_limits import limits
 from roofterm.analysis.categories.kinds import Category
 from roofterm.analysis.costs.signature import ITEM_BYTES
-from roofterm.analysis.model_config import ModelConfig, Storage
-from roofterm.analysis.model_workload import cache_bytes, model_parts, weights_on
-from roofterm.analysis.workload import (
-    DECODE,
-    PREFILL,
-    Least,
-    Machine,
-    Part,
-    Shape,
-    WhatIfError,
-    in_arithmetic,
-    least,
-    total,
-    with_kv,
-    with_weights,
-)
-from roofterm.results import WhatIf, WhatIfLimit, WhatIfRow, WhatIfState
-
-LARGEST_BATCH = 1 << 20
-"""Up to here a batch is looked for."""
-
-
-class Change(msgspec.Struct, frozen=True):
-    """What is asked for; None: as it is."""
-
-    dtype: str | None = None
-    weights: Storage | None = None
-    kv_dtype: str | None = None
-    batch: float | None = None
-    batch_times: float | None = None
-    """the batch so many times over, where its size is not known"""
-    prompt: float | None = None
-    context: float | None = None
-    tp: int | None = None
-    drafts: int = 0
-    """tokens that a draft model proposes in each step"""
-    accept: float = 1.0
-    """probability that one of them is accepted"""
-
-
-class Source(Protocol):
-    """Where the parts of a step come from."""
-
-    def parts(self, shape: Shape | None = None, devices: int | None = None) -> list[Part]: ...
-
-
-class ModelStep:
-    """Steps of a model by its configuration."""
-
-    def __init__(self, model: ModelConfig) -> None:
-        self.model = model
-
-    def parts(self, shape: Shape | None = None, devices: int | None = None) -> list[Part]:
-        assert shape is not None
-        return model_parts(self.model, shape, devices or 1)
-
-
-class Base(msgspec.Struct, frozen=True):
-    """The step that the question starts from."""
-
-    source: Source
-    shape: Shape | None
-    """None: the profile does not tell; its parts are those of no shape"""
-    machine: Machine
-    devices: int = 1
-    launches: float | None = None
-    launch_s: float = 0.0
-    measured_us: float | None = None
-    rows: int | None = None
-    """tokens of the step, where the shape is not known"""
-    model: ModelConfig | None = None
-    phase: str | None = None
-    held: tuple[str, ...] = ()
-
-
-class State(msgspec.Struct, frozen=True):
-    """A step with the least time of each of its parts."""
-
-    shape: Shape | None
-    devices: int
-    parts: list[Part]
-    least: list[Least]
-
-    @property
-    def bound_s(self) -> float:
-        return sum(one.bound_s for one in self.least)
-
-    def needs(self, resource: str) -> float:
-        return sum(float(getattr(one, resource)) for one in self.least)
+from roofterm.analysis.whatif_state import Base, Change, State, expected_tokens, kv_dtype, kv_token_bytes, state_of, step_s
+from roofterm.analysis.workload import DECODE, PREFILL, Least, Machine, Part, WhatIfError, total
+from roofterm.results import WhatIf, WhatIfRow, WhatIfState
 
 
 def what_if(base: Base, change: Change, machine: Machine | None = None, itl_us: float | None = None, bare: bool = False) -> WhatIf:
@@ -123,138 +35,9 @@ def what_if(base: Base, change: Change, machine: Machine | None = None, itl_us: 
         busy_us=_measured(now),
         rows=rows,
         limits=[] if bare else limits(base, change, machine, then, itl_us),
-        kv_token_bytes=_kv_token_bytes(base, change, then),
+        kv_token_bytes=kv_token_bytes(base, change, then),
         held=[*base.held, *_held(base, change, now, then, machine)],
     )
-
-
-def state_of(base: Base, change: Change, machine: Machine) -> State:
-    """The step with a change, on a machine."""
-    shape = _shape(base, change)
-    devices = change.tp or base.devices
-    asked = shape if shape != base.shape or base.model is not None else None
-    parts = base.source.parts(asked, devices)
-    if change.dtype is not None:
-        parts = [in_arithmetic(part, change.dtype) for part in parts]
-    if change.weights is not None:
-        if not any(part.weights and not part.kept for part in parts):
-            raise WhatIfError("no product of these steps is known to read a weight, so --weights changes nothing")
-        parts = [with_weights(part, change.weights) for part in parts]
-    if change.kv_dtype is not None:
-        if not any(part.kv_read or part.kv_write for part in parts) and base.phase != PREFILL:
-            raise WhatIfError("no op of these steps is known to read a KV cache, so --kv-dtype changes nothing; give --model config.json")
-        ratio = ITEM_BYTES[change.kv_dtype] / ITEM_BYTES[_kv_dtype(base)]
-        parts = [with_kv(part, ratio) for part in parts]
-    return State(shape, devices, parts, [least(part, machine) for part in parts])
-
-
-def expected_tokens(drafts: int, accept: float) -> float:
-    """Tokens that a step with speculation gives on average: (1 - a^(k+1)) / (1 - a) (Leviathan 2023, equation 1)."""
-    return drafts + 1.0 if accept >= 1 else (1 - accept ** (drafts + 1)) / (1 - accept)
-
-
-def limits(base: Base, change: Change, machine: Machine, then: State, itl_us: float | None = None) -> list[WhatIfLimit]:
-    """Batches of decode at which its nature changes: the ridge of its products, of the whole step, the memory, the ITL."""
-    if then.shape is None or then.shape.phase != DECODE:
-        if itl_us is not None:
-            raise WhatIfError("--slo itl speaks of decode with a known batch: give --model config.json, or choose decode steps with --step")
-        return []
-
-    def at(batch: int) -> State:
-        return state_of(base, msgspec.structs.replace(change, batch=batch, batch_times=None), machine)
-
-    def crosses(state: State, products: bool) -> bool:
-        pairs = [one for part, one in zip(state.parts, state.least, strict=True) if not products or _is_product(part)]
-        return sum(one.compute_s for one in pairs) >= sum(one.hbm_s for one in pairs)
-
-    products = _first(lambda batch: crosses(at(batch), True))
-    step = _first(lambda batch: crosses(at(batch), False)) if products is not None else None
-    found = [
-        WhatIfLimit("ridge_products", products, "products with weights need as long for their FLOPs as for their bytes from this batch on"),
-        WhatIfLimit("ridge_step", step, "so does the whole step, its KV cache included"),
-    ]
-    room = _batch_in_memory(base, change, machine, then)
-    if room is not None:
-        found.append(WhatIfLimit("memory", room, "largest batch whose weights and KV cache fit in the device's memory"))
-    if itl_us is not None:
-        tokens = expected_tokens(change.drafts, change.accept)
-        beyond = _first(lambda batch: _step_s(base, at(batch)) * 1e6 / tokens > itl_us)
-        largest = None if beyond == 1 else LARGEST_BATCH if beyond is None else beyond - 1
-        found.append(WhatIfLimit("slo_itl", largest, f"largest batch whose time between tokens keeps {itl_us / 1e3:g} ms at the bound"))
-    return found
-
-
-def _first(holds: Callable[[int], bool]) -> int | None:
-    """The least batch for which a condition holds that stays true from there on; None up to LARGEST_BATCH."""
-    high = 1
-    while not holds(high):
-        if high >= LARGEST_BATCH:
-            return None
-        high *= 2
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if holds(middle) else (middle, high)
-    return high
-
-
-def _is_product(part: Part) -> bool:
-    return part.category in (Category.GEMM, Category.MOE) and bool(part.weights)
-
-
-def _shape(base: Base, change: Change) -> Shape | None:
-    """The shape that is asked for."""
-    shape = base.shape
-    asked = [change.batch, change.batch_times, change.prompt, change.context, change.drafts or None]
-    if all(one is None for one in asked):
-        return shape
-    if shape is None:
-        if base.rows is not None and change.batch_times is not None and asked.count(None) == len(asked) - 1:
-            return Shape(base.rows * change.batch_times, 1, 1)
-        raise WhatIfError(
-            "how many sequences and tokens these steps work on is not known: only --batch xN (times as many) can be asked for, "
-            "or give --model config.json"
-        )
-    sequences = change.batch if change.batch is not None else shape.sequences * (change.batch_times or 1.0)
-    queries, context = shape.queries, shape.context
-    if change.prompt is not None:
-        if shape.phase != PREFILL:
-            raise WhatIfError("--prompt speaks of prefill, and these steps decode: ask for --context")
-        queries = context = change.prompt
-    if change.context is not None:
-        if shape.phase != DECODE:
-            raise WhatIfError("--context speaks of decode, and these steps take prompts in (or train): ask for --prompt")
-        context = max(change.context, queries + 1)
-    if change.drafts:
-        if shape.phase != DECODE:
-            raise WhatIfError("--spec speaks of decode, and these steps take prompts in (or train)")
-        queries, context = queries * (change.drafts + 1), context + change.drafts
-    return Shape(sequences, queries, context)
-
-
-def _kv_dtype(base: Base) -> str:
-    return base.model.dtype if base.model is not None else "bf16"
-
-
-def _kv_token_bytes(base: Base, change: Change, then: State) -> float | None:
-    if base.model is not None:
-        return cache_bytes(base.model, then.devices, change.kv_dtype)
-    written, rows = total(then.parts, "kv_write"), then.shape.rows if then.shape is not None else base.rows
-    if written and rows:
-        return written / rows
-    read = total(then.parts, "kv_read")
-    return read / (then.shape.sequences * then.shape.context) if read and then.shape is not None else None
-
-
-def _batch_in_memory(base: Base, change: Change, machine: Machine, then: State) -> int | None:
-    memory, per_token = machine.device.memory_bytes, _kv_token_bytes(base, change, then)
-    if base.model is None or not memory or not per_token or then.shape is None:
-        return None
-    weights = change.weights
-    if weights is None and change.dtype is not None and ITEM_BYTES["fp32" if change.dtype == "tf32" else change.dtype] < ITEM_BYTES["bf16"]:
-        weights = Storage(change.dtype, 8 * ITEM_BYTES[change.dtype])
-    room = memory - weights_on(base.model, then.devices, weights)
-    return max(0, int(room // (per_token * then.shape.context)))
 
 
 def _measured(state: State) -> float | None:
@@ -262,15 +45,11 @@ def _measured(state: State) -> float | None:
     return sum(times) if times else None
 
 
-def _step_s(base: Base, state: State) -> float:
-    return max(state.bound_s, (base.launches or 0.0) * base.launch_s)
-
-
 def _summary(base: Base, state: State, change: Change, machine: Machine, estimate_us: float | None) -> WhatIfState:
     shape, parts = state.shape, state.parts
     needs = {name: state.needs(f"{name}_s") for name in ("compute", "hbm", "link")}
     unmodelled = sum(one.bound_s for part, one in zip(parts, state.least, strict=True) if part.unmodelled)
-    bound_s = _step_s(base, state)
+    bound_s = step_s(base, state)
     if base.launches is not None:
         needs["launch"] = base.launches * base.launch_s
     moved = total(parts, "hbm_bytes")
@@ -298,7 +77,7 @@ def _summary(base: Base, state: State, change: Change, machine: Machine, estimat
         context=shape.context if shape is not None else None,
         dtype=_dtype(parts),
         weights=_weights_text(parts, change, base),
-        kv_dtype=change.kv_dtype or (_kv_dtype(base) if roles["kv"]["read"] or roles["kv"]["write"] else None),
+        kv_dtype=change.kv_dtype or (kv_dtype(base) if roles["kv"]["read"] or roles["kv"]["write"] else None),
         tp=state.devices,
         drafts=change.drafts,
         accept=change.accept if change.drafts else None,
@@ -399,7 +178,8 @@ def _held(base: Base, change: Change, now: State, then: State, machine: Machine)
     if measured and unmodelled > 0.0005 * measured:
         said.append(f"{unmodelled / 1e3:,.3f} ms of measured time ({100 * unmodelled / measured:.1f} %) has no model and is held as it is")
     kept = sum(one.bound_s for part, one in zip(then.parts, then.least, strict=True) if not part.rescaled and not part.unmodelled)
-    if kept > 0.0005 * then.bound_s and then.shape != now.shape:
+    reshaped = then.shape != now.shape or change.batch_times is not None
+    if kept > 0.0005 * then.bound_s and reshaped:
         said.append(f"{kept * 1e3:,.3f} ms of the bound do not follow the batch and are held as they are")
     if change.weights is not None or change.dtype is not None:
         said += _held_types(change, then)
@@ -413,6 +193,8 @@ def _held(base: Base, change: Change, now: State, then: State, machine: Machine)
             f"all {then.devices} devices in one link domain; a collective takes {machine.collective_s * 1e6:g} us and what it sends at the "
             "link's full rate (ring)"
         )
+    if change.batch_times is not None and base.shape is None and base.rows is not None:
+        said.append(f"{base.rows * change.batch_times:,.0f} tokens instead of {base.rows:,}; of how many sequences is not known")
     if change.drafts:
         said.append("the draft model takes no time; every draft is accepted with the same probability")
     if base.launches is not None:

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from roofterm.analysis.bounds import LAUNCH_S
+from roofterm.analysis.cache_traffic import cache_layout
 from roofterm.analysis.categories.kinds import Category
 from roofterm.analysis.model_config import ModelConfig
 from roofterm.analysis.phases import Phase
 from roofterm.analysis.profile_workload import Measured, ProfileStep
 from roofterm.analysis.scope import Scope
-from roofterm.analysis.whatif import Base, Change, ModelStep
+from roofterm.analysis.whatif_state import Base, Change, ModelStep
 from roofterm.analysis.workload import DECODE, PREFILL, Machine, Shape, WhatIfError
 
 if TYPE_CHECKING:
@@ -74,15 +75,17 @@ def profile_base(study: Study, scope: Scope, machine: Machine, change: Change) -
             raise WhatIfError("how many sequences and tokens these steps work on is not known, so the model has no batch")
         held.append(f"{model.name}: every part by its config.json; only the batch is the profile's")
         return _of_model(model, machine, shape, phase or shape.phase, held, step.devices, length_us)
+    layout = cache_layout(study.joined)
     return Base(
         source=step,
         shape=step.shape,
         machine=machine,
         devices=step.devices,
-        launches=launches,
+        launches=launches or None,
         launch_s=machine.device.launch_s or LAUNCH_S,
         measured_us=length_us,
         rows=step.rows,
+        kv_dtype=layout.dtype if layout is not None else None,
         phase=phase,
         held=tuple(held),
     )

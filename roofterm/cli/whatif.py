@@ -12,8 +12,9 @@ from roofterm.analysis.bounds import LAUNCH_S, roofs_of
 from roofterm.analysis.model_config import Storage, load_config, storage
 from roofterm.analysis.scope import ScopeError
 from roofterm.analysis.sweep import Sweep, parse_sweep, points, sweep, value_text
-from roofterm.analysis.whatif import Base, Change, what_if
+from roofterm.analysis.whatif import what_if
 from roofterm.analysis.whatif_base import model_bases, profile_base
+from roofterm.analysis.whatif_state import Base, Change
 from roofterm.analysis.workload import Machine, WhatIfError
 from roofterm.cli.arguments import Arguments
 from roofterm.cli.errors import DONE, UsageError

@@ -109,12 +109,14 @@ def device_info(
 
 
 def named_device(name: str, choice: RoofChoice | None = None) -> DeviceInfo:
-    """A device by its name or id alone, whole and alone: roofs of the hardware table and of `config.toml`, and what `choice` gives.
+    """A device by its name or id alone, whole: roofs of the hardware table and of `config.toml`, and what `choice` gives.
 
-    Raises ProfileError if there is no such device.
+    Of a TPU it is one core, as profiles show it. Raises ProfileError if there is no such device.
     """
     asked = msgspec.structs.replace(choice or RoofChoice(), device=name)
-    info = device_info({"name": None}, asked, user=load_user_devices())
+    found = find(name)
+    kind = "tpu" if isinstance(found, Device) and found.vendor == "google" else None
+    info = device_info({"name": None, "kind": kind}, asked, user=load_user_devices())
     entry = load_table().by_id(info.model or "")
     return msgspec.structs.replace(info, name=name, memory_bytes=entry.memory.bytes if entry is not None else None)
 
