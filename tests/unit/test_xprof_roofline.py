@@ -179,6 +179,8 @@ GPU = {"core_count": 100, "clock_rate": 1_000_000, "memory_bandwidth": 2_000_000
         ({"device_vendor": "Nvidia", "compute_cap_major": 12, "compute_cap_minor": 0}, "2.24.2", "Nvidia GPU", 819_200, 25_600),
         ({"device_vendor": "AMD", "compute_cap_major": 9, "compute_cap_minor": 4}, "2.24.2", "AMD GPU - gfx942", 204_800, 12_800),
         ({"device_vendor": "AMD", "compute_cap_major": 9, "compute_cap_minor": 4}, "2.23.1", "AMD GPU - gfx-9XX series", 0, 25_600),
+        ({"device_vendor": "AMD", "compute_cap_major": 11, "gpu_device_name": "gfx1100"}, "2.24.2", "AMD GPU - gfx1100", 0, 0),
+        ({"device_vendor": "AMD", "compute_cap_major": 9, "gpu_device_name": "gfx90a"}, "2.24.2", "AMD GPU - gfx90a", 102_400, 12_800),
         ({"compute_cap_major": 7, "compute_cap_minor": 0}, "2.24.2", "GPU", 0, 0),
     ],
 )

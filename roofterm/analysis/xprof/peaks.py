@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from typing import Any
 
@@ -113,25 +114,30 @@ def _gpu(stats: dict[str, Any], cores: int, version: tuple[int, ...]) -> Peaks:
         device_type = _nvidia_name(major, minor)
     elif vendor == "AMD":
         flops = _ROCM_FLOPS.get(gfx, 0)
-        shared = 256 if gfx == "gfx950" or not amd_known else 128
+        shared = 256 if gfx == "gfx950" or not amd_known else 128 if gfx in _ROCM_FLOPS else 0
         device_type = f"AMD GPU - {gfx}" if gfx else f"AMD GPU - gfx-{major}XX series" if major in (9, 10, 11) else "AMD GPU"
     elif amd_known:
         shared = 0
+    stated = {name: _number(stats.get(f"peak_{name}_per_second")) for name in _STATED} if amd_known else dict.fromkeys(_STATED, 0.0)
     sram = units * ghz * shared
     return Peaks(
         hardware="GPU",
         device_type=device_type,
         cores=cores,
-        gflops=units * ghz * flops,
+        gflops=stated["teraflops"] * 1e3 or units * ghz * flops,
         hbm=_number(stats.get("memory_bandwidth")) / 1e9,
-        sram_read=sram,
-        sram_write=sram,
+        sram_read=stated["sram_rd_bw_gigabytes"] or sram,
+        sram_write=stated["sram_wr_bw_gigabytes"] or sram,
     )
 
 
+_STATED = ("teraflops", "sram_rd_bw_gigabytes", "sram_wr_bw_gigabytes")
+"""Peaks that a GPU's plane may state, as TPUs' do."""
+
+
 def _gfx(stats: dict[str, Any], major: int, minor: int) -> str:
-    name = str(stats.get("gpu_device_name", "")).split(":", 1)[0]
-    return name if name.startswith("gfx") else {(9, 4): "gfx942", (9, 5): "gfx950"}.get((major, minor), "")
+    name = str(stats.get("gpu_device_name", ""))
+    return name if re.fullmatch(r"gfx[0-9a-f]+", name) else {(9, 4): "gfx942", (9, 5): "gfx950"}.get((major, minor), "")
 
 
 def _cuda_flops(capability: int) -> int:
