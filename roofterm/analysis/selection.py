@@ -38,8 +38,9 @@ def select(profile: Profile, work: pl.DataFrame, windows: pl.DataFrame, scope: S
     slices: NDArray[np.bool_] | None = None
     start = profile.slices["start_ps"].to_numpy()
     if chosen is not None:
-        work = work.filter(pl.col("step").is_in(chosen["step"].implode()))
         slices = _inside(profile, chosen)
+        slices[work["slice"].to_numpy()] = False
+        work = work.filter(pl.col("step").is_in(chosen["step"].implode()))
         slices[work["slice"].to_numpy()] = True
     length = int((chosen["end_ps"] - chosen["start_ps"]).sum()) if chosen is not None else _span(profile)
     if scope.rank is not None:
