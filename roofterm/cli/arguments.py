@@ -125,6 +125,12 @@ COMMANDS = (
         paths=2,
     ),
     Command(
+        "export",
+        "export",
+        "all slices, or --where of them, to FILE: .parquet, .arrow, .csv, .json or .trace.json.gz",
+        tuple(option for option in ANY if option.flags[0] not in ("--format", "--top", "--sort")),
+    ),
+    Command(
         "roofline",
         "roofline",
         "how near the program, its ops or its kernels come to the hardware's limits",

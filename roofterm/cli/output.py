@@ -8,7 +8,10 @@ import os
 import shutil
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 import polars as pl
 
@@ -47,18 +50,26 @@ def write(args: Arguments, content: bytes | list[str]) -> None:
 
 
 def write_file(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all; a device or a pipe (/dev/null, a FIFO) is written to, never replaced by a file.
+    """Write a file whole or not at all. Raises UsageError where it cannot be written."""
+    with replacing(path) as file:
+        file.write(content)
 
-    Raises UsageError where it cannot be written.
+
+@contextmanager
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """A file to write to that becomes `path` once all is written, or leaves it as it was.
+
+    A device or a pipe (/dev/null, a FIFO) is written to, never replaced by a file. Raises UsageError where it cannot be written.
     """
     try:
         if path.exists() and not path.is_file():
-            path.write_bytes(content)
+            with path.open("wb") as file:
+                yield file
             return
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
             with os.fdopen(handle, "wb") as file:
-                file.write(content)
+                yield file
                 file.flush()
                 os.fsync(file.fileno())
             umask = os.umask(0)
