@@ -62,6 +62,7 @@ class Explorer(Screen[None], inherit_bindings=False):
             step=None if asked.step == "steady" else asked.step,
             window_ps=asked.window_ps,
             infeed=asked.infeed,
+            by=opened.first_table,
         )
         self.history = History()
         self._showing = asyncio.Lock()

@@ -45,6 +45,12 @@ class Opened:
     numbers_of_rows: list[int | None]
     """number of each step row, where its name ends in one"""
     pages: dict[str, type[Page]] = field(default_factory=dict)
+    """the screens that this profile has something for"""
+
+    @property
+    def first_table(self) -> str:
+        """What most of the time is in: kernels, or host ops where no device worked."""
+        return "kernel" if self.summary.devices else "op"
 
 
 def open_study(paths: Sequence[str], options: Options, progress: Callable[[Progress], None], cancelled: Callable[[], bool]) -> Opened:
@@ -69,6 +75,8 @@ def prepare(study: Study, options: Options, title: str) -> Opened:
     pages = {name: getattr(import_module(f"roofterm.tui.screens.{name}"), cls) for name, cls in PAGES.items()}
     if not steps:
         del pages["steps"]
+    if not summary.devices:
+        del pages["roofline"]
     return Opened(
         study=study,
         options=options,

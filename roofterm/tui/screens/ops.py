@@ -32,14 +32,14 @@ class OpsPage(Page):
 
     def __init__(self, opened: Opened) -> None:
         super().__init__(opened)
-        self._by = "kernel"
+        self._by = opened.first_table
         self._rows: Rows | None = None
         self._part = ""
 
     def compose(self) -> ComposeResult:
         with Horizontal():
             with Vertical(id="ops-panel", classes="framed"):
-                yield VirtualTable("ops-table", "nothing passes the filter; esc shows all")
+                yield VirtualTable("ops-table", "nothing here passes the filter; esc shows all, v shows another table")
             with Vertical(classes="side") as side:
                 side.border_title = "Details"
                 yield DetailPanel("ops-details", definitions=False)

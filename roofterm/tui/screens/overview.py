@@ -15,14 +15,14 @@ from roofterm.analysis.filters import parse
 from roofterm.results import Finding, Roofline
 from roofterm.text.units import count, duration_us
 from roofterm.tui import keymap
-from roofterm.tui.columns import TABLES, known_first
+from roofterm.tui.columns import NOUNS, TABLES, known_first
 from roofterm.tui.messages import EdgeReached
 from roofterm.tui.opened import Opened
 from roofterm.tui.overview_lines import WARNINGS, Facts, Writer
 from roofterm.tui.page import Page
 from roofterm.tui.rows import Rows, table_rows
 from roofterm.tui.stacked import stacked_step
-from roofterm.tui.state import Selection, ViewState, changed
+from roofterm.tui.state import Selection, Sort, ViewState, changed
 from roofterm.tui.widgets.detail import Details, Fact
 from roofterm.tui.widgets.line_widget import LineWidget
 from roofterm.tui.widgets.lines import Line, LineList, Target
@@ -54,11 +54,11 @@ class OverviewPage(Page):
                 yield LineList("step-bars")
         with Horizontal(id="overview-rest"):
             with Vertical(classes="framed") as kernels:
-                kernels.border_title = "Top kernels"
-                yield VirtualTable("top-kernels", "no device work passes the filter", keeps_cursor=False)
+                kernels.border_title = f"Top {NOUNS[self.opened.first_table]}"
+                yield VirtualTable("top-kernels", "nothing passes the filter", keeps_cursor=False)
             with Vertical(id="categories-panel", classes="framed roomy") as categories:
                 categories.border_title = "Categories"
-                yield VirtualTable("top-categories", "no device work passes the filter", least_name=14, keeps_cursor=False)
+                yield VirtualTable("top-categories", "no device work", least_name=14, keeps_cursor=False)
         yield LineList("warnings")
 
     def key(self, state: ViewState) -> Hashable:
@@ -83,12 +83,13 @@ class OverviewPage(Page):
     def status(self) -> tuple[str, str]:
         if self._kernels is None:
             return "reading the figures ...", ""
-        return f"{self._part} · {count(len(self._kernels.order))} kernels by total time", ""
+        by, time = self.opened.first_table, "total" if self.opened.first_table == "kernel" else "self"
+        return f"{self._part} · {count(len(self._kernels.order))} {NOUNS[by]} by {time} time", ""
 
     def selection(self) -> Selection | None:
         focused = self.screen.focused
         if isinstance(focused, VirtualTable) and (row := focused.row()):
-            return Selection("category" if focused.id == "top-categories" else "kernel", str(row["name"]))
+            return Selection("category" if focused.id == "top-categories" else self.opened.first_table, str(row["name"]))
         return None
 
     def place(self) -> int:
@@ -142,7 +143,7 @@ class OverviewPage(Page):
 
     def _tables(self, state: ViewState) -> tuple[Rows, Rows, str]:
         study, scope, wanted = self.opened.study, self.scope(state, "steady"), parse(state.filter)
-        kernels = table_rows(study, "kernel", scope, wanted, None)
+        kernels = table_rows(study, self.opened.first_table, scope, wanted, None if self.opened.summary.devices else Sort("self_us"))
         return kernels, table_rows(study, "category", scope, wanted, None), study.selection(scope).text
 
     def _judged(self) -> tuple[list[Finding], Roofline, list[Warning]]:
@@ -160,7 +161,7 @@ class OverviewPage(Page):
     def _draw_tables(self) -> None:
         if self._kernels is not None and self._categories is not None:
             self.query_one("#top-kernels", VirtualTable).show(
-                self._kernels.frame, known_first(TABLES["kernel"], self._kernels.frame), self._kernels.order
+                self._kernels.frame, known_first(TABLES[self.opened.first_table], self._kernels.frame), self._kernels.order
             )
             self.query_one("#top-categories", VirtualTable).show(
                 self._categories.frame, known_first(TABLES["category"], self._categories.frame), self._categories.order
