@@ -50,7 +50,7 @@ class Opened:
     @property
     def first_table(self) -> str:
         """What most of the time is in: kernels, or host ops where no device worked."""
-        return "kernel" if self.summary.devices else "op"
+        return "kernel" if self.study.work.height else "op"
 
 
 def open_study(paths: Sequence[str], options: Options, progress: Callable[[Progress], None], cancelled: Callable[[], bool]) -> Opened:
@@ -75,7 +75,7 @@ def prepare(study: Study, options: Options, title: str) -> Opened:
     pages = {name: getattr(import_module(f"roofterm.tui.screens.{name}"), cls) for name, cls in PAGES.items()}
     if not steps:
         del pages["steps"]
-    if not summary.devices:
+    if not study.work.height:
         del pages["roofline"]
     return Opened(
         study=study,

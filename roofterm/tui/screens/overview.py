@@ -143,7 +143,7 @@ class OverviewPage(Page):
 
     def _tables(self, state: ViewState) -> tuple[Rows, Rows, str]:
         study, scope, wanted = self.opened.study, self.scope(state, "steady"), parse(state.filter)
-        kernels = table_rows(study, self.opened.first_table, scope, wanted, None if self.opened.summary.devices else Sort("self_us"))
+        kernels = table_rows(study, self.opened.first_table, scope, wanted, None if study.work.height else Sort("self_us"))
         return kernels, table_rows(study, "category", scope, wanted, None), study.selection(scope).text
 
     def _judged(self) -> tuple[list[Finding], Roofline, list[Warning]]:
