@@ -409,7 +409,7 @@ class WhatIfState(msgspec.Struct):
     device: str
     bound_us: float
     bound_by: str | None
-    compute_us: float
+    arithmetic_us: float
     """sums of what each resource needs, part by part"""
     memory_us: float
     link_us: float

@@ -84,7 +84,7 @@ def _summary(base: Base, state: State, change: Change, machine: Machine, estimat
         device=machine.name,
         bound_us=bound_s * 1e6,
         bound_by=_bound_by({**needs, "work without a model": unmodelled}),
-        compute_us=needs["compute"] * 1e6,
+        arithmetic_us=needs["compute"] * 1e6,
         memory_us=needs["hbm"] * 1e6,
         link_us=needs["link"] * 1e6,
         held_us=held * 1e6,

@@ -185,7 +185,7 @@ def _text(answer: WhatIf, machine: Machine) -> list[str]:
         ("types", _types(now), _types(then)),
         ("device", _place(now), _place(then)),
         ("least time", duration_us(now.bound_us), f"{duration_us(then.bound_us)}{_times(now.bound_us, then.bound_us)}"),
-        ("  arithmetic", duration_us(now.compute_us), duration_us(then.compute_us)),
+        ("  arithmetic", duration_us(now.arithmetic_us), duration_us(then.arithmetic_us)),
         ("  memory", duration_us(now.memory_us), duration_us(then.memory_us)),
     ]
     if now.link_us or then.link_us:
@@ -308,7 +308,7 @@ _SWEEP = {
     name: pl.String if name in _TEXT else pl.Int64 if name == "tp" else pl.Float64
     for name in (
         "value", "phase", "sequences", "tokens", "context", "tp", "bound_us", "bound_by", "intensity", "flops", "bytes", "weight_bytes",
-        "kv_bytes", "activation_bytes", "compute_us", "memory_us", "link_us", "tokens_per_s", "itl_us", "ttft_us", "estimate_us",
+        "kv_bytes", "activation_bytes", "arithmetic_us", "memory_us", "link_us", "tokens_per_s", "itl_us", "ttft_us", "estimate_us",
     )
 }  # fmt: skip
 

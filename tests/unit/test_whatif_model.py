@@ -97,7 +97,7 @@ def test_at_batch_64_the_cache_takes_most_of_the_time() -> None:
     assert cache * 1e3 == pytest.approx(20.501, abs=0.001)
     assert state.bound_us == pytest.approx((weights + cache + between) * 1e6, rel=1e-4)
     assert state.flops == pytest.approx(64 * (2 * WEIGHTS + 32 * 4 * 32 * 128 * 2048), rel=1e-3)
-    assert state.compute_us < state.memory_us / 20
+    assert state.arithmetic_us < state.memory_us / 20
 
 
 def test_grouped_queries_read_fewer_keys() -> None:
@@ -120,7 +120,7 @@ def test_a_prompt_counts_its_visible_pairs() -> None:
     assert state.ttft_us == state.bound_us
     assert state.itl_us is None
     assert state.bound_by == "compute"
-    assert state.compute_us == pytest.approx((products + attention) / PEAK * 1e6, rel=1e-2)  # norms and the like: half a percent
+    assert state.arithmetic_us == pytest.approx((products + attention) / PEAK * 1e6, rel=1e-2)  # norms and the like: half a percent
 
 
 def test_prompt_and_context_are_apart() -> None:
@@ -185,7 +185,7 @@ def test_int4_weights_are_read_with_their_scales_and_turned_into_fp16() -> None:
     # at batch 1 turning them is less than reading them: 2 FLOPs each at 66.9 TFLOP/s, 0.194 ms, against 1.00 ms
     assert 2 * quantised / VECTOR < quantised / 2 / HBM
     assert found.whatif.memory_us == pytest.approx((bytes_read + 2048 * KV_TOKEN) / HBM * 1e6, rel=4e-3)
-    assert found.whatif.compute_us >= 2 * quantised / VECTOR * 1e6
+    assert found.whatif.arithmetic_us >= 2 * quantised / VECTOR * 1e6
     assert any("turned into" in line for line in found.held)
     assert any("embedding and head" in line for line in found.held)
 
@@ -203,7 +203,7 @@ def test_fp8_products_have_twice_the_peak_and_half_the_weights() -> None:
     found = asked(base, dtype="fp8")
     quantised = WEIGHTS - HEAD_WEIGHTS
     saved = 2 * 8192 * quantised * (1 / PEAK - 1 / 1979e12)
-    assert found.base.compute_us - found.whatif.compute_us == pytest.approx(saved * 1e6, rel=1e-3)
+    assert found.base.arithmetic_us - found.whatif.arithmetic_us == pytest.approx(saved * 1e6, rel=1e-3)
     assert found.whatif.bytes_by_role["weight"]["read"] == pytest.approx(quantised + 2 * HEAD_WEIGHTS + 2 * 8192 * 4096)
     assert found.whatif.bytes_by_role["kv"] == found.base.bytes_by_role["kv"]
 
