@@ -160,10 +160,9 @@ def _check_stakes(study: Study) -> None:
     chosen = [row for row in study.steps() if row.steady] or [row for row in study.steps() if row.complete]
     if not chosen or chosen[0].compute_us is None:
         return
-    mean = {
-        pool: sum(getattr(row, f"{pool}_us") or 0.0 for row in chosen) / len(chosen)
-        for pool in ("idle", "compute", "exposed_comm", "exposed_copy")
-    }
+    pools = ("idle", "compute", "exposed_comm", "exposed_copy")
+    mean = {pool: sum(getattr(row, f"{pool}_us") or 0.0 for row in chosen) / len(chosen) for pool in pools}
+    mean["step"] = sum(row.dur_us for row in chosen) / len(chosen)
     found = find_all(study, STEADY)
     for finding in found:
         if finding.evidence.get("per") == "step":
@@ -179,3 +178,19 @@ def test_the_table_speaks_of_every_trace():
     here = {path.name for path in folder.iterdir() if path.suffix == ".gz" or path.is_dir()}
     assert root() is not None
     assert {name for name in here if not any(part in name for part in NO_PROFILES)} == set(EXPECTED)
+
+
+def _xplanes() -> list[str]:
+    folder = root()
+    return sorted(path.name for path in (folder / "traces/xplane").glob("*.pb")) if folder is not None else ["absent.xplane.pb"]
+
+
+@pytest.mark.parametrize("name", _xplanes())
+def test_findings_of_an_xplane_are_sound(name: str):
+    study = Study(open_profile(reference(f"traces/xplane/{name}"), cache=False))
+    found = find_all(study, STEADY)
+    msgspec.json.encode(found)
+    for finding in found:
+        parse(finding.where["filter"])
+        assert finding.share_of_step_pct is None or 0 <= finding.share_of_step_pct <= 100
+    _check_stakes(study)

@@ -400,3 +400,21 @@ def test_graphs_are_missed_only_where_decode_is_launched_kernel_by_kernel():
     assert found.time_at_stake_us == pytest.approx(59 * 19 + 39 + 30 * 4 / 5)
     assert "graphs-missing-in-decode" not in findings(decoding(graph=True))
     assert "graphs-missing-in-decode" not in findings(decoding(graph=False, name="forward"))
+
+
+def ranges(long: str) -> Profile:
+    """Six ranges that no profiler marked as steps, of 12 kernels each; the last two run the kernel `long` for three times as long."""
+    build = Build()
+    start = 0.0
+    for number in range(6):
+        slow = number >= 4
+        build.host("infer", start, 3700 if slow else 1300, Kind.ANNOTATION)
+        for row in range(12):
+            launched(build, long if slow else GEMM, start + 10 + 9 * row, start + 30 + row * (300 if slow else 100), 300 if slow else 100)
+        start += 3700 if slow else 1300
+    return build.profile()
+
+
+def test_iterations_of_different_programs_are_not_compared():
+    assert findings(ranges(GEMM))["uneven-steps"].evidence["slowest_us"] == pytest.approx(3700, rel=0.05)
+    assert "uneven-steps" not in findings(ranges("another_program"))

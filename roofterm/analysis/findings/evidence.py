@@ -38,6 +38,8 @@ OPTIMIZER_STEP = r"^Optimizer\.step#|^## optimizer ##$|^torch/optim/\w+\.py\(\d+
 
 LEAST_LAUNCHES = 20
 FEW_HOLES = 5
+LONGEST_WORD = 44
+"""Cells: lines of a narrow terminal have room for it."""
 
 Pool = str
 """What a finding claims a part of: idle, compute, exposed_comm, exposed_copy, host (no device worked) or start (before the steady "
@@ -315,9 +317,7 @@ class Evidence:
         share = None if stake_ps is None or self.whole_ps <= 0 else 100.0 * stake_ps / self.whole_ps
         stake = None if stake_ps is None else float(stake_ps) / max(1, self.count) / US
         per = {"claims_on": pool, "per": "step" if self.in_steps else "window"} if stake_ps is not None else {}
-        return Finding(
-            "", severity, safe_text(title), stake, share, {**evidence, **per}, safe_text(advice), {"view": view, "filter": filter}
-        )
+        return Finding("", severity, readable(title), stake, share, {**evidence, **per}, readable(advice), {"view": view, "filter": filter})
 
     def finding_once(
         self, title: str, stake_ps: int, of_ps: int, evidence: dict[str, Any], advice: str, view: str, filter: str = "", severity: str = ""
@@ -325,7 +325,7 @@ class Evidence:
         """A finding about what happens once in the profile, within a time of `of_ps`."""
         share = 100.0 * stake_ps / of_ps if of_ps > 0 else None
         facts = {**evidence, "claims_on": "start", "per": "profile"}
-        return Finding("", severity, safe_text(title), stake_ps / US, share, facts, safe_text(advice), {"view": view, "filter": filter})
+        return Finding("", severity, readable(title), stake_ps / US, share, facts, readable(advice), {"view": view, "filter": filter})
 
     def mean_us(self, total_ps: int | float) -> float:
         """A total over the spans as the mean of a span, us."""
@@ -379,6 +379,11 @@ class Evidence:
     def short(self, name: int | None) -> str:
         """A name for people: of a kernel its short one."""
         return "" if name is None else str(self.study.names["short"][name])
+
+
+def readable(text: str) -> str:
+    """A sentence made safe for a terminal, in which no name out of the file is a word too long to fold."""
+    return " ".join(safe_text(word, LONGEST_WORD) for word in safe_text(text).split(" "))
 
 
 def of_category(pieces: pl.DataFrame, *categories: Category) -> pl.DataFrame:

@@ -65,4 +65,4 @@ def _on_main_threads(e: Evidence) -> int:
 
 def _short(name: str) -> str:
     """A loader's or frame's name without its path."""
-    return name.rsplit("/", 1)[-1]
+    return name.rsplit("/", 1)[-1].removeprefix("enumerate(DataLoader)#_").removesuffix(".__next__")

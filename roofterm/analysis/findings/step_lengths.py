@@ -5,10 +5,13 @@ from __future__ import annotations
 from statistics import median
 from typing import TYPE_CHECKING
 
+import polars as pl
+
 from roofterm.analysis.findings.host_causes import Cause
 from roofterm.analysis.intervals import clip
 from roofterm.analysis.steps import STEADY_FACTOR, US
 from roofterm.results import StepRow
+from roofterm_parsers.profile import Kind
 
 if TYPE_CHECKING:
     from roofterm.analysis.findings.evidence import Evidence
@@ -23,13 +26,32 @@ def settled_rows(e: Evidence) -> list[list[StepRow]]:
 
 
 def working_rows(e: Evidence) -> list[list[StepRow]]:
-    """Complete steps of each rank in which next to nothing compiles, in order of time."""
+    """Complete steps of each rank in which next to nothing compiles, in order of time.
+
+    Iterations that no profiler marked may be of different programs: only those that run mostly the same kernels are compared
+    with each other.
+    """
     by_source: dict[tuple[int, int | None], list[StepRow]] = {}
     windows = e.study.windows
+    alike = _steps_alike(e) if e.study.steps_told_by is not None and e.has_work else None
     for window, row in zip(windows.iter_rows(named=True), e.study.steps(), strict=True):
+        if alike is not None and window["step"] not in alike:
+            continue
         if row.complete and compiling_us(e, window["source"], row) <= COMPILE_SHARE * row.dur_us:
             by_source.setdefault((window["source"], window["device"]), []).append(row)
     return [sorted(rows, key=lambda row: row.start_us) for rows in by_source.values()]
+
+
+def _steps_alike(e: Evidence) -> set[int]:
+    """Steps (rows of `steps`) with at least half of the most frequent set of kernels (a first iteration tries others too)."""
+    work = e.study.work.drop_nulls("step").filter(pl.col("kind") == int(Kind.KERNEL))
+    named = work.select("step", name=e.profile.slices["name"].gather(work["slice"]))
+    sets = named.group_by("step").agg(pl.col("name").unique().sort().alias("names"))
+    if sets.height == 0:
+        return set()
+    groups = sets.group_by("names").agg(pl.len(), pl.col("step").min()).sort("len", "step", descending=[True, False])
+    usual = set(groups["names"][0].to_list())
+    return {step for step, names in sets.iter_rows() if 2 * len(usual.intersection(names)) >= len(usual)}
 
 
 def compiling_us(e: Evidence, source: int, row: StepRow) -> float:
