@@ -8,7 +8,7 @@ from statistics import fmean
 import msgspec
 import numpy as np
 
-from roofterm.results import StepRow
+from roofterm.results import StepRow, Summary
 
 
 class StepDigest(msgspec.Struct, frozen=True):
@@ -50,6 +50,26 @@ def digest(rows: Sequence[StepRow]) -> StepDigest:
         comm_us=_mean([row.comm_us for row in counted]),
         mfu_pct=_share(counted, "mfu_pct", lengths),
     )
+
+
+def whole_breakdown(summary: Summary) -> dict[str, float] | None:
+    """Time (us) of each part of the file's span over all devices, by `breakdown.PARTS`; None where no device worked.
+
+    Busy time is the union of compute, communication and copies, so what is neither of the first two is exposed copies.
+    """
+    window = summary.span_us * summary.devices
+    if not window or summary.compute_busy_pct is None:
+        return None
+    compute = summary.compute_busy_pct / 100 * window
+    exposed_copy = max(summary.gpu_busy_us - compute - summary.exposed_comm_us, 0.0)
+    return {
+        "compute": compute,
+        "exposed_comm": summary.exposed_comm_us,
+        "exposed_copy": exposed_copy,
+        "host_wait": 0.0,
+        "kernel_gap": 0.0,
+        "idle_other": max(window - summary.gpu_busy_us, 0.0),
+    }
 
 
 def steps_counted(rows: Sequence[StepRow]) -> tuple[list[StepRow], str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from roofterm.analysis.digest import StepDigest, steps_counted
+from roofterm.analysis.digest import StepDigest, steps_counted, whole_breakdown
 from roofterm.report.breakdown import mean_breakdown
 from roofterm.results import Coverage, DeviceInfo, Finding, StepRow, Summary
 from roofterm.text.safe import safe_text
@@ -107,13 +107,12 @@ class Writer:
 
     def breakdown(self) -> list[Line]:
         counted, _ = steps_counted(self.facts.steps)
-        shares = mean_breakdown(counted)
+        shares = mean_breakdown(counted) if counted else whole_breakdown(self.facts.summary)
         if shares is None:
-            text = "no device work inside steps" if self.facts.steps else "no steps to break down"
-            return [self._line("", [(text, self.p.muted)], None), self._line("", [], None)]
+            return [self._line("", [("no device work to break down", self.p.muted)], None), self._line("", [], None)]
         cells = self.width - LABEL - 1
         bar = Line([(" " * LABEL, self.p.muted), *stacked(shares, cells, self.p, self.look)], rests=False)
-        return [bar, self._line("", legend(shares, cells, self.p, self.look), Target("steps"))]
+        return [bar, self._line("", legend(shares, cells, self.p, self.look), Target("steps" if counted else "timeline"))]
 
     def launches(self) -> Line:
         s, d = self.facts.summary, self.facts.digest

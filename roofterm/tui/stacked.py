@@ -20,7 +20,7 @@ _TITLES = {
     "exposed_copy": ("exposed copies", "copy"),
     "host_wait": ("idle: host wait", "host wait"),
     "kernel_gap": ("idle: kernel gaps", "gaps"),
-    "idle_other": ("idle: unexplained", "other"),
+    "idle_other": ("other idle time", "idle"),
 }
 """Names of the parts where there is room, and where there is little."""
 

@@ -67,9 +67,11 @@ OPS = (
 class FakeStudy:
     """Answers what the explorer asks of a Study."""
 
-    def __init__(self, steps: int = STEPS, many: int = 0) -> None:
+    def __init__(self, steps: int = STEPS, many: int = 0, host_only: bool = False) -> None:
         self._steps = steps
+        self._host_only = host_only
         self.profile = fake_profile(steps)
+        self.work = self.profile.links.head(0) if host_only else self.profile.links
         self._tables = {"kernel": kernel_frame(many), "op": op_frame(), "category": category_frame()}
         self.category = (
             self.profile.slices["kind"]
@@ -92,7 +94,7 @@ class FakeStudy:
 
     def table(self, by: str, scope: Scope = ALL, group: str | None = None) -> pl.DataFrame:
         self.selection(scope)
-        return self._tables[by]
+        return self._tables[by].head(0) if self._host_only and by != "op" else self._tables[by]
 
     def selection(self, scope: Scope) -> Selection:
         numbers = self.profile.steps["number"].to_list()

@@ -147,6 +147,18 @@ async def test_steps_screen_is_absent_without_steps():
         assert "no steps are marked in this profile" in text
 
 
+async def test_host_only_profile_shows_host_ops_and_no_roofline():
+    from tests.tui.fake_study import FakeStudy
+
+    async with explorer((80, 24), "2", study=FakeStudy(host_only=True)) as pilot:
+        text = screen_text(pilot)
+        assert "no Roofline in this profile" in text
+        assert "2 Roofline" not in text
+        assert "aten::linear" in text
+        await press(pilot, "3")
+        assert "7 host ops" in screen_text(pilot)
+
+
 async def test_window_marked_in_the_timeline_limits_the_others():
     async with explorer((80, 24), "4 + + < right right right >") as pilot:
         await press(pilot, "3")
