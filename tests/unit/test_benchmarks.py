@@ -12,11 +12,13 @@ import pytest
 
 from benchmarks import make_trace, xplane_seeds
 from benchmarks.byte_rows import beside, constants, sized, varints
+from benchmarks.explorer import Gesture, Measured, keys_table
 from benchmarks.figures import share, table, verdict
 from benchmarks.large_profile import FAMILIES, STEP_COUNT, large_profile
+from benchmarks.loading import Trace, contenders, ratios_table, results_table
 from benchmarks.make_xplane import GAP_PS, inflate
-from benchmarks.process_tree import CommandFailed, run
-from benchmarks.pseudo_terminal import PseudoTerminal, TerminalEnded
+from benchmarks.process_tree import CommandFailed, Run, run
+from benchmarks.pseudo_terminal import Answer, PseudoTerminal, TerminalEnded
 from roofterm.analysis.scope import ALL
 from roofterm.analysis.study import Study
 from roofterm_parsers.opening import open_profile
@@ -250,3 +252,57 @@ def test_a_table_is_aligned_markdown():
 def test_a_promise_is_held_at_the_limit_itself():
     assert (verdict(0.30, 0.30), verdict(0.31, 0.30), verdict(None, 0.30)) == ("held", "missed", "--")
     assert (share(0.334), share(0.0334), share(None)) == ("0.33", "0.033", "--")
+
+
+def ran(load_s: float, wall_s: float, peak_bytes: int = 0) -> Run:
+    return Run(wall_s, 2 * wall_s, peak_bytes, 1.0, f'{{"load_s": {load_s}}}\n')
+
+
+@pytest.fixture
+def gigabyte(tmp_path) -> Trace:
+    trace = Trace(1000, tmp_path / "a.json.gz", tmp_path / "a.json")
+    # gzip ends with the size of the text; 1,000,000,000 bytes are not written for this test
+    trace.packed.write_bytes(b"\x1f\x8b" + (10**9).to_bytes(4, "little"))
+    return trace
+
+
+def test_a_ratio_is_of_the_medians_of_one_run(gigabyte, tmp_path):
+    found = contenders(tmp_path, tmp_path, without=["json.load"])
+    by_name = {one.name: one for one in found}
+    assert "json.load" not in by_name
+    by_name["roofterm, to a Profile"].runs[1000] = [ran(9, 10, 400_000_000), ran(12, 13, 480_000_000), ran(3, 4, 400_000_000)]
+    by_name["HTA 0.5.0"].runs[1000] = [ran(300, 310)]
+    by_name["Perfetto 52 WASM"].runs[1000] = [ran(30, 32)]
+    lines = {line.split("|")[1].strip(): line for line in ratios_table(found, [gigabyte]).splitlines()}
+    # 9 / 300 is within 1/30, 9 / 30 is not within 1/4; 400 MB of 1000 are within 0.45
+    assert [part.strip() for part in lines["1,000 MB: load / HTA 0.5.0's load"].split("|")[2:-1]] == ["0.033", "0.030", "0.032", "held"]
+    assert "missed" in lines["1,000 MB: load / Perfetto 52 WASM's load"]
+    assert [part.strip() for part in lines["1,000 MB: peak memory / text"].split("|")[2:-1]] == ["0.45", "0.40", "--", "held"]
+    assert lines["1,000 MB: opening from the cache, in process"].split("|")[3].strip() == "--"
+    row = results_table(found, [gigabyte]).splitlines()[2]
+    assert [part.strip() for part in row.split("|")[1:-1]] == [
+        "roofterm, to a Profile, 1,000 MB",
+        "3",
+        "9.00 s",
+        "10.0 s",
+        "20.0 s",
+        "400 MB",
+        "0.40",
+    ]
+
+
+def test_the_text_of_a_packed_trace_can_be_larger_than_gzip_can_say(tmp_path):
+    packed = tmp_path / "a.json.gz"
+    packed.write_bytes((5_000_000_123 % 2**32).to_bytes(4, "little"))
+    assert Trace(5000, packed, packed).expanded_bytes == 5_000_000_123
+
+
+def test_a_key_is_held_by_time_at_both_sizes_and_by_bytes_at_the_small_one():
+    def line(small_s: float, large_s: float, sent: int) -> list[str]:
+        answers = {(80, 24): [Answer(small_s, sent)] * 3, (200, 60): [Answer(large_s, 10 * sent)] * 3}
+        cpu_s = dict.fromkeys(answers, 0.010)
+        made = keys_table([Measured(Gesture("page", ("k",), most_bytes=600), answers, cpu_s)]).splitlines()[-1]
+        return [part.strip() for part in made.split("|")[1:-1]]
+
+    assert line(0.05, 0.1, 600) == ["page", "50 ms", "100 ms", "10 ms", "10 ms", "100 ms", "50 / 100", "held", "600", "600", "held"]
+    assert line(0.05, 0.101, 601)[7:] == ["missed", "601", "600", "missed"]
