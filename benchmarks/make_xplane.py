@@ -4,8 +4,10 @@
     python -m benchmarks.make_xplane tpu 5000000 OUT.xplane.pb
     python -m benchmarks.make_xplane SMALL.xplane.pb 5000000 OUT.xplane.pb
 
-`uniform` has one line of ops that all carry the same stats; `tpu` is the project's own small TPU sample, with lines and
-stats of many kinds. The number is how many events there are at least. The same bytes each time.
+`uniform` has one line of ops that all carry the same stats; `tpu` is five steps of training on four cores, with lines and stats
+of many kinds. The number is how many events there are at least. The same bytes each time.
+
+The samples of the project are too small for it: of a few dozen ops a step, five million events are a hundred thousand steps.
 """
 
 from __future__ import annotations
@@ -246,7 +248,7 @@ def small_space(which: str) -> bytes:
     """`uniform`, `tpu`, or the content of a file."""
     if which == "uniform":
         return xplane_seeds.uniform()
-    return xplane_seeds.tpu_sample() if which == "tpu" else Path(which).read_bytes()
+    return xplane_seeds.training() if which == "tpu" else Path(which).read_bytes()
 
 
 def main() -> None:

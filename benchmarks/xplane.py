@@ -133,7 +133,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--events", type=int, default=5_000_000, help="of the TPU profile")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--sample", type=Path, help="a small .xplane.pb to repeat instead of the project's own")
+    parser.add_argument("--sample", type=Path, help="a small .xplane.pb to repeat instead of the one built by hand")
     parser.add_argument("--without-xprof", action="store_true")
     parser.add_argument("--data", type=Path, default=default_home() / "data", help="where the profiles are kept")
     parser.add_argument("--peers-home", type=Path, default=default_home(), help="where XProf's environment is kept")

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from tests.xspace import Plane, Ref, breakdown, space, tpu_plane
-
-SAMPLES = Path(__file__).resolve().parents[1] / "samples"
-TPU = b"/device:TPU:"
 
 CATEGORIES = ("convolution fusion", "loop fusion", "custom-call", "data formatting", "all-reduce", "copy", "non-fusion elementwise")
 PROGRAM = 4242
@@ -16,15 +11,6 @@ HBM, VMEM = 1, 3
 
 CORES, STEPS, LAYERS = 4, 5, 96
 HOST_THREADS = 3
-
-
-def tpu_sample() -> bytes:
-    """The project's own TPU sample, or where there is none a training run built by hand."""
-    for path in sorted(SAMPLES.glob("**/*.xplane.pb")):
-        content = path.read_bytes()
-        if TPU in content:
-            return content
-    return training()
 
 
 def uniform(ops: int = 3000, per_step: int = 5000) -> bytes:
