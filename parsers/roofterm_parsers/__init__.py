@@ -1,8 +1,8 @@
 """Reads machine-learning profiles into frames. Usable alone, in a notebook or a script:
 
-    import roofterm_parsers as rp
-    profile = rp.open_profile("trace.json.gz")
-    profile.slices
+>>> import roofterm_parsers as rp
+>>> profile = rp.open_profile("trace.json.gz")
+>>> profile.slices
 """
 
 from __future__ import annotations
