@@ -52,6 +52,9 @@ _NO_ITERATION = (
 )
 """Ranges that the frameworks set themselves, which are parts of an iteration."""
 
+_RUNTIME_RANGES = ("xplane", "xla_json")
+"""Formats in which nothing tells a user's ranges from those of the runtime (PJRT_LoadedExecutable_Execute)."""
+
 _NUMBER = r"\d+"
 
 
@@ -102,7 +105,7 @@ def _joined(parts: list[pl.DataFrame | None]) -> pl.DataFrame:
 
 def _of_source(profile: Profile, ranges: pl.DataFrame, loads: _Loads, source: int) -> pl.DataFrame | None:
     found = _by_engine(ranges, source)
-    if found is None:
+    if found is None and profile.sources[source].format not in _RUNTIME_RANGES:
         found = _by_ranges(ranges, loads, source)
     if found is None:
         found = _by_optimizer(profile, ranges, source)

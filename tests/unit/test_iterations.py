@@ -138,6 +138,14 @@ def test_ranges_of_the_frameworks_are_parts_and_not_iterations(name: str) -> Non
     assert find_iterations(build.profile()).height == 0
 
 
+def test_ranges_of_xla_s_runtime_are_no_iterations() -> None:
+    build = Build(format="xplane")
+    for number in range(2):
+        build.host("PJRT_LoadedExecutable_Execute", 100 * number, 90, Kind.ANNOTATION)
+        build.kernel("fusion", 100 * number + 10, 10, launch=build.call(100 * number + 5, 2))
+    assert find_iterations(build.profile()).height == 0
+
+
 def test_the_optimizer_s_step_ends_an_iteration() -> None:
     build = Build()
     build.host("aten::mm", 10, 5)
