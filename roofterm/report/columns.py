@@ -165,6 +165,7 @@ TABLE_COLUMNS: dict[str, tuple[Column, ...]] = {
 STEP_COLUMNS = (
     Column("name", "step", words, right=False, least=16),
     Column("rank", "rank", count),
+    Column("phase", "phase", words, right=False),
     Column("dur_us", "time", duration_us),
     Column("host_dur_us", "host", duration_us),
     Column("compute_us", "compute", duration_us),
