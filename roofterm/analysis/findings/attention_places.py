@@ -24,12 +24,12 @@ class Places(NamedTuple):
     pairs: int
     """pairs of products with a softmax between"""
     between: pl.DataFrame
-    """the device work between them, rows of `Evidence.pieces`"""
+    """the device work between them, rows of `Evidence.by_stream`"""
 
 
 def attention_places(e: Evidence) -> Places:
     """Softmaxes between two batched products on one stream, at most `REACH` kernels from each."""
-    rows = e.pieces.sort("track", "start_ps", maintain_order=True)
+    rows = e.by_stream
     category, track = rows["category"].to_numpy(), rows["track"].to_numpy()
     batched = (category == int(Category.GEMM)) & _batched(e, rows)
     before, after = _nearest(batched, track)

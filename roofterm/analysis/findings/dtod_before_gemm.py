@@ -26,7 +26,7 @@ LEAST_COPIES = 4
     of_device=True,
 )
 def dtod_before_gemm(e: Evidence) -> Finding | None:
-    found = copies_before_gemms(e.pieces, e.profile.names["text"])
+    found = copies_before_gemms(e.by_stream, e.profile.names["text"])
     stake = int(found["critical_ps"].sum())
     if found.height < LEAST_COPIES or e.pct(stake) < LEAST_PCT:
         return None
@@ -40,9 +40,8 @@ def dtod_before_gemm(e: Evidence) -> Finding | None:
     return e.finding(title, stake, "exposed_copy", evidence, advice, view="ops", filter="cat:copy dtod")
 
 
-def copies_before_gemms(pieces: pl.DataFrame, texts: pl.Series) -> pl.DataFrame:
-    """Rows of `pieces` that copy within the device and whose next on the stream is a GEMM of the same op."""
-    rows = pieces.sort("track", "start_ps", maintain_order=True)
+def copies_before_gemms(rows: pl.DataFrame, texts: pl.Series) -> pl.DataFrame:
+    """Rows of `Evidence.by_stream` that copy within the device and whose next on the stream is a GEMM of the same op."""
     within = (texts.str.contains(r"(?i)DtoD|Device -> Device|DeviceToDevice").gather(rows["name"])) & (rows["kind"] == int(Kind.COPY))
     following = {name: pl.col(name).shift(-1) for name in ("track", "category", "op")}
     gemm = (

@@ -28,7 +28,7 @@ from roofterm.analysis.scope import ALL, Scope
 from roofterm.analysis.steps import US, DeviceLine
 from roofterm.results import Finding
 from roofterm.text.safe import safe_text
-from roofterm.text.units import duration_us, pct
+from roofterm.text.units import duration_us
 from roofterm_parsers.profile import ROOT, Kind, Profile, TrackKind
 
 if TYPE_CHECKING:
@@ -225,14 +225,29 @@ class Evidence:
         return bool(self.profile.names["text"].gather(names).str.contains("GraphLaunch").any())
 
     @cached_property
+    def by_stream(self) -> pl.DataFrame:
+        """Pieces in order of stream and start, with the columns that neighbours on a stream are judged by."""
+        columns = (
+            "slice",
+            "device",
+            "kind",
+            "track",
+            "start_ps",
+            "dur_ps",
+            "inside_ps",
+            "critical_ps",
+            "category",
+            "name",
+            "launch",
+            "op",
+            "op_name",
+        )
+        return self.pieces.select(columns).sort("track", "start_ps", maintain_order=True)
+
+    @cached_property
     def attention(self) -> Places:
         """Attention that is made of products and a softmax."""
         return attention_places(self)
-
-    @property
-    def between_products(self) -> pl.DataFrame:
-        """Device work that attention-not-flash speaks of."""
-        return self.attention.between
 
     # The host
 
@@ -367,10 +382,6 @@ class Evidence:
     def time(self, total_ps: int | float) -> str:
         """A total over the spans as the mean of a span, for people."""
         return duration_us(self.mean_us(total_ps))
-
-    def share(self, total_ps: int | float) -> str:
-        """A total over the spans as a share of them, for people."""
-        return f"{pct(self.pct(total_ps))} of the {self.unit}"
 
     def text(self, name: int | None) -> str:
         """A name as in the file."""

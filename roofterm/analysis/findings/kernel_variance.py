@@ -32,6 +32,8 @@ def kernel_variance(e: Evidence) -> Finding | None:
     steps = e.spans.group_by("device").agg(pl.col("step").n_unique().alias("steps"))
     rows = e.pieces.filter((pl.col("kind") == int(Kind.KERNEL)) & (pl.col("category") != int(Category.COMMUNICATION))).drop_nulls("step")
     rows = rows.filter(pl.col("step").is_in(e.spans["step"].drop_nulls().implode()))
+    # A name that takes less than a thousandth of the steps cannot vary by a share of them that matters.
+    rows = rows.filter(pl.col("exclusive_ps").sum().over("name") >= e.whole_ps // 1000)
     key = ["device", "name", "grid_x", "grid_y", "grid_z", "block_x"]
     totals = rows.group_by([*key, "step"]).agg(pl.len().alias("calls"), pl.col("exclusive_ps", "critical_ps").sum())
     whole = totals.group_by(key).agg(

@@ -41,7 +41,7 @@ FUSED = r"^triton_|_fusion|fused|multi_tensor|_fused_"
     of_device=True,
 )
 def memory_bound_chains(e: Evidence) -> Finding | None:
-    kernels = e.pieces.filter(pl.col("kind") == int(Kind.KERNEL))
+    kernels = e.by_stream.filter(pl.col("kind") == int(Kind.KERNEL))
     fused = e.profile.names["text"].str.contains(FUSED).gather(kernels["name"])
     compiled = kernels["slice"].is_in(e.profile.hlo["slice"].implode())
     joins = (
@@ -50,9 +50,9 @@ def memory_bound_chains(e: Evidence) -> Finding | None:
         & ~fused
         & ~compiled
         & ~pl.Series(e.in_optimizer(kernels))
-        & ~kernels["slice"].is_in(e.between_products["slice"].implode())
+        & ~kernels["slice"].is_in(e.attention.between["slice"].implode())
     )
-    rows = kernels.with_columns(joins=joins).sort("track", "start_ps", maintain_order=True)
+    rows = kernels.with_columns(joins=joins)
     before = pl.col("dur_ps").shift(1)
     follows = (
         pl.col("joins")

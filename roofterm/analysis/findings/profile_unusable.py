@@ -81,8 +81,9 @@ def _launches(e: Evidence) -> tuple[int, int]:
     names = e.profile.names["text"].str.contains(LAUNCH).to_numpy()
     call = np.isin(e.study.kind, [int(kind) for kind in HOST_CALL_KINDS])
     rows = np.flatnonzero(call & names[e.profile.slices["name"].to_numpy()]) if names.any() else np.zeros(0, np.int64)
-    linked = np.unique(e.study.work["launch"].drop_nulls().to_numpy())
-    return rows.size, int((~np.isin(rows, linked)).sum())
+    linked = np.zeros(call.size, np.bool_)
+    linked[e.study.work["launch"].drop_nulls().to_numpy()] = True
+    return rows.size, int((~linked[rows]).sum())
 
 
 def _captured(e: Evidence) -> bool:
