@@ -68,7 +68,7 @@ def _failed(texts: list[str], found: Comparison) -> list[Condition]:
 
 
 def _sentence(condition: Condition, found: Comparison) -> str:
-    base, new = found.facts[condition.figure]
+    base, new = ("unknown" if value is None else f"{value:.10g}" for value in found.facts[condition.figure])
     return ascii_text(f"--fail-on {safe_text(condition.text)}: {condition.figure} was {base}, is {new}")
 
 
