@@ -280,6 +280,8 @@ HLO_FACTS = pl.Schema(
         "xprof_bytes": pl.Float64,
         "xprof_hbm_bytes": pl.Float64,
         "xprof_category": pl.String,
+        "on_chip_read_bytes": pl.Float64,  # of a TPU's memories on the chip together, also such as hlo_ops has no column for
+        "on_chip_write_bytes": pl.Float64,
         "autotuned": pl.Boolean,
         "operands": pl.String,  # JSON list of names
         "users": pl.String,  # JSON list of names

@@ -28,7 +28,7 @@ def rows(*planes: Plane, version: str = "2.24.2", infeed: bool = True) -> dict[t
 
 
 def stepped_core(id: int = 0, lengths: tuple[int, ...] = (100, 100, 100, 100, 30)) -> Plane:
-    """Steps of these lengths (us), each with a fusion for half of it, the last one partial: only its first 10 us are there."""
+    """Steps of these lengths (us), each with a fusion for half of it after 1 us; the last one is partial and has 10 us of it."""
     core = tpu_plane(id)
     fusion = core.op(
         "%fusion.1 = f32[8]",
@@ -43,7 +43,7 @@ def stepped_core(id: int = 0, lengths: tuple[int, ...] = (100, 100, 100, 100, 30
     for number, length in enumerate(lengths):
         steps.append(core.event(str(number), at * US, length * US))
         busy = length // 2 if length == 100 else 10
-        ops.append(core.event(fusion, at * US, busy * US))
+        ops.append(core.event(fusion, (at + 1) * US, busy * US))
         at += length
     core.line("Steps", steps, id=1)
     core.line("XLA Ops", ops, id=3)
@@ -61,7 +61,7 @@ def test_five_steps_of_which_the_last_is_partial() -> None:
     assert (average["total_time"], average["avg_time"], average["total_time_per_core"]) == (86, 430, 86)
     assert average["measured_flop_rate"] == pytest.approx(5e6 / 430e3)
     assert table["0", "Program"]["measured_flop_rate"] == pytest.approx(1e6 / 100e3)
-    # XProf keeps the partial step: 30 us.
+    # The partial step is kept: 30 us.
     assert table["4", "Program"]["total_time"] == 30
     fusion = table["Total", "fusion.1"]
     assert (fusion["occurrences"], fusion["total_self_time"], fusion["rank"]) == (5, 210, 1)
@@ -74,6 +74,15 @@ def test_a_step_counts_if_all_cores_have_it_and_takes_the_longest() -> None:
     # Two cores of 120 us each; the second core's step is 120 us long.
     assert table["1", "Program"]["total_time"] == 240
     assert table["1", "Program"]["total_time_per_core"] == 120
+
+
+def test_an_op_that_begins_where_a_step_ends_counts_for_that_step() -> None:
+    core = tpu_plane()
+    op = core.op("%a = f32[8]", display="a", hlo_category="copy", program_id=1, symbol_id=1, flops=1000)
+    core.line("Steps", [core.event("0", 0, 100 * US), core.event("1", 100 * US, 100 * US)], id=1)
+    core.line("XLA Ops", [core.event(op, at * US, 10 * US) for at in (50, 100, 150)], id=3)
+    table = rows(core)
+    assert [table[step, "Program"]["measured_flop_rate"] for step in ("0", "1")] == pytest.approx([2000 / 100e3, 1000 / 100e3])
 
 
 def test_a_profile_without_steps_has_an_empty_average() -> None:

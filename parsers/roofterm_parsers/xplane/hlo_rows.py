@@ -61,7 +61,7 @@ def metadata_row(data: Buffer, plane: Plane, metadata: EventMetadata, modules: d
     stats = plane.values(data, metadata.stats)
     program = _integer(stats.get("program_id"))
     flops, model_flops = _number(stats.get("flops")), _number(stats.get("model_flops"))
-    breakdown = _breakdown(stats.get("memory_access_breakdown"))
+    breakdown, on_chip = _breakdown(stats.get("memory_access_breakdown"))
     instruction = OPCODE.match(metadata.name)
     target = _TARGET.search(metadata.name)
     op = {
@@ -90,15 +90,17 @@ def metadata_row(data: Buffer, plane: Plane, metadata: EventMetadata, modules: d
         "xprof_model_flops": model_flops,
         "xprof_bytes": op["bytes"],
         "xprof_category": op["category"],
+        **on_chip,
     }
     return rows.add(op, facts)
 
 
-def _breakdown(held: Value | None) -> dict[str, float | None]:
-    """Bytes by memory and direction; null all over where the compiler gives no breakdown, else 0 where none is named."""
+def _breakdown(held: Value | None) -> tuple[dict[str, float | None], dict[str, float | None]]:
+    """Bytes by memory and direction, and those on the chip by direction; null all over where the compiler gives no breakdown."""
     totals: dict[str, float | None] = {f"{space}_{way}_bytes": None for space in _SPACES.values() for way in _OPERATIONS.values()}
+    on_chip: dict[str, float | None] = {f"on_chip_{way}_bytes": None for way in _OPERATIONS.values()}
     if not isinstance(held, bytes) or not held:
-        return totals
+        return totals, on_chip
     data = memoryview(held)
     try:
         for number, wire, a, b in fields(data, 0, len(data)):
@@ -106,13 +108,17 @@ def _breakdown(held: Value | None) -> dict[str, float | None]:
                 continue
             access = {key: value for key, kind, value, _ in fields(data, a, b) if kind == VARINT}
             totals = {key: value or 0.0 for key, value in totals.items()}
-            space, way = _SPACES.get(access.get(2, 0)), _OPERATIONS.get(access.get(1, 0))
-            if space and way:
-                key = f"{space}_{way}_bytes"
-                totals[key] = (totals[key] or 0.0) + access.get(3, 0)
+            on_chip = {key: value or 0.0 for key, value in on_chip.items()}
+            space, way, size = _SPACES.get(access.get(2, 0)), _OPERATIONS.get(access.get(1, 0)), access.get(3, 0)
+            if way is None:
+                continue
+            if space is not None:
+                totals[f"{space}_{way}_bytes"] = (totals[f"{space}_{way}_bytes"] or 0.0) + size
+            if space != "hbm":
+                on_chip[f"on_chip_{way}_bytes"] = (on_chip[f"on_chip_{way}_bytes"] or 0.0) + size
     except WireError:
         pass
-    return totals
+    return totals, on_chip
 
 
 def _number(value: Value | None) -> float | None:

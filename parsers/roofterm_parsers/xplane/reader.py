@@ -16,7 +16,7 @@ from roofterm_parsers.xplane.device_lines import add_device_line
 from roofterm_parsers.xplane.devices import device_row, plain_stats
 from roofterm_parsers.xplane.gather import Gather
 from roofterm_parsers.xplane.host_lines import add_host_line
-from roofterm_parsers.xplane.kinds import DEVICE_STATS, HOST_STATS, SILENT_PLANES, device_of
+from roofterm_parsers.xplane.kinds import DEVICE_STATS, HLO_PLANE, HOST_STATS, SILENT_PLANES, device_of
 from roofterm_parsers.xplane.lines import base_of, read_line
 from roofterm_parsers.xplane.making import Making, Step
 from roofterm_parsers.xplane.programs import Programs, mean_event_costs
@@ -154,14 +154,14 @@ def _unix_ns(zero_ps: int, environment: dict[str, Value]) -> int | None:
 
 
 def _modules(space: Space) -> dict[int, str]:
-    """Program id to module name: a program on a TPU is called `jit_f(2433868464432466958)`."""
+    """Program id to module name: a program is called `jit_f(2433868464432466958)` where it runs on a TPU and where its HLO lies."""
     found: dict[int, str] = {}
     for plane in space.planes:
-        if device_of(plane.name) is None:
+        if plane.name != HLO_PLANE and device_of(plane.name) is None:
             continue
         for metadata in plane.event_metadata.values():
             match = _MODULE.match(metadata.name)
-            if match and not metadata.stats:
+            if match and (plane.name == HLO_PLANE or not metadata.stats):
                 found[int(match.group(2))] = match.group(1)
     return found
 

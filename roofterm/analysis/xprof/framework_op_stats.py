@@ -29,6 +29,7 @@ class FrameworkTotals:
     time_ps: int = 0
     self_ps: int = 0
     flops: float = 0.0
+    model_flops: float = 0.0
     bytes: float = 0.0
 
 
@@ -77,7 +78,7 @@ def _row(side: str, op: FrameworkTotals, device: Peaks, rank: int, share: float,
         "self_ps": op.self_ps,
         "stall_ps": 0,
         "flops": op.flops,
-        "model_flops": op.flops,
+        "model_flops": op.model_flops,
         "bytes": op.bytes,
         "broken_down": False,
         **costs,
@@ -113,6 +114,7 @@ def framework_ops(metrics: OpMetrics) -> list[FrameworkTotals]:
         one.time_ps += op["time_ps"]
         one.self_ps += op["self_ps"]
         one.flops += op["flops"]
+        one.model_flops += op["model_flops"]
         one.bytes += op["bytes"]
     return list(found.values())
 

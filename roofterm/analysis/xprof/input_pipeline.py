@@ -5,14 +5,13 @@ Rules: op_stats_to_input_pipeline_analysis.cc.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
-
-import polars as pl
 
 from roofterm.analysis.xprof.op_metrics import step_metrics
 from roofterm.analysis.xprof.peaks import peaks, version_numbers
 from roofterm.analysis.xprof.record import divide
-from roofterm.analysis.xprof.step_breakdown import Activity, StepTime, step_times
+from roofterm.analysis.xprof.step_breakdown import Activity, StepTime, input_waits, step_times
 from roofterm_parsers.profile import Profile
 
 HIGH_PCT, MODERATE_PCT, POTENTIAL_PCT = 20.0, 5.0, 3.0
@@ -29,8 +28,7 @@ _COLUMNS = {
     "compileTimeMs": (),
     "otherTimeMs": (Activity.OTHER,),
 }
-_INFEED, _OUTFEED = ("infeed",), ("outfeed",)
-_TRANSFERS = ("send", "send-done", "recv", "recv-done", "host send", "host send-done", "host recv", "host recv-done")
+_HOST_TRANSFERS = ("host send", "host send-done", "host recv", "host recv-done")
 
 
 def xprof_input_pipeline(profile: Profile, version: str) -> dict[str, Any]:
@@ -69,25 +67,57 @@ def _row(step: StepTime) -> dict[str, Any]:
 
 
 def _tpu_steps(profile: Profile, version: tuple[int, ...]) -> list[dict[str, Any]]:
+    """A step computes as long as the core that computes least; infeed and transfers are the longest of a core, outfeed the mean.
+
+    Where the program has no infeed, the host's waits for input in the step of the same number are taken out of the idle time.
+    """
+    steps = step_metrics(profile, version)
+    fed = any("infeed" in core for step in steps for core in step.by_core)
+    waits = {} if fed else input_waits(profile)
     rows = []
-    for step in step_metrics(profile, version):
-        ops = step.metrics.ops
-        cores = max(step.cores, 1)
-
-        def spent(categories: tuple[str, ...], ops: pl.DataFrame = ops, cores: int = cores) -> float:
-            return float(ops.filter(pl.col("category").is_in(categories))["self_ps"].sum()) / cores / _MS
-
-        infeed, outfeed, transfers = spent(_INFEED), spent(_OUTFEED), spent(_TRANSFERS)
-        whole = step.metrics.total_ps / cores / _MS
-        rows.append(
-            {
-                "stepnum": str(step.number),
-                "tcComputeTimeMs": step.metrics.op_ps / cores / _MS - infeed - outfeed - transfers,
-                "tcInfeedTimeMs": infeed,
-                "tcOutfeedTimeMs": outfeed,
-                "tcIdleTimeMs": step.metrics.idle_ps / cores / _MS,
-                "hostTransferTimeMs": transfers,
-                "stepTimeMs": whole,
-            }
-        )
+    for step in steps:
+        cores = [_Core.of(core, step.dur_ps) for core in step.by_core]
+        row = _across(cores, step.dur_ps)
+        if waits.get(step.number):
+            share = min(divide(waits[step.number] / _MS, row["tcIdleTimeMs"]), 1.0)
+            row = _across([core.fed(share) for core in cores], step.dur_ps)
+        rows.append({"stepnum": str(step.number), **row, "stepTimeMs": step.dur_ps / _MS})
     return rows
+
+
+@dataclass(frozen=True, slots=True)
+class _Core:
+    """What a core waits for in a step, ps."""
+
+    infeed: int
+    outfeed: int
+    transfers: int
+    idle: int
+
+    @classmethod
+    def of(cls, self_ps: dict[str, int], dur_ps: int) -> _Core:
+        transfers = sum(self_ps.get(category, 0) for category in _HOST_TRANSFERS)
+        return cls(self_ps.get("infeed", 0), self_ps.get("outfeed", 0), transfers, dur_ps - sum(self_ps.values()))
+
+    def compute(self, dur_ps: int) -> int:
+        """What is left of the step. Ops at its edge may take longer than it: then nothing is, unless waits make up for them."""
+        waits = self.infeed + self.outfeed + self.transfers + self.idle
+        return dur_ps - waits if 0 <= waits <= dur_ps else 0
+
+    def fed(self, share: float) -> _Core:
+        """With a share of its idle time counted as waiting for input."""
+        moved = int(max(self.idle, 0) * share)
+        return _Core(self.infeed + moved, self.outfeed, self.transfers, self.idle - moved)
+
+
+def _across(cores: list[_Core], dur_ps: int) -> dict[str, float]:
+    compute = min(core.compute(dur_ps) for core in cores) / _MS
+    infeed = max(core.infeed for core in cores) / _MS
+    outfeed = sum(core.outfeed for core in cores) / len(cores) / _MS
+    return {
+        "tcComputeTimeMs": compute,
+        "tcInfeedTimeMs": infeed,
+        "tcOutfeedTimeMs": outfeed,
+        "tcIdleTimeMs": max(dur_ps / _MS - compute - infeed - outfeed, 0.0),
+        "hostTransferTimeMs": max(core.transfers for core in cores) / _MS,
+    }

@@ -6,6 +6,7 @@ costs are per occurrence and multiplied; a nested op's time is inside its parent
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import polars as pl
@@ -16,6 +17,7 @@ from roofterm_parsers.profile import Profile
 
 COSTS = (
     "flops", "model_flops", "bytes", "hbm_bytes", "cmem_read_bytes", "cmem_write_bytes", "vmem_read_bytes", "vmem_write_bytes",
+    "on_chip_read_bytes", "on_chip_write_bytes",
 )  # fmt: skip
 TIMES = ("occurrences", "time_ps", "self_ps", "normalized_ps", "stall_ps")
 CUSTOM_CALL = "custom-call"
@@ -47,7 +49,9 @@ class StepMetrics:
 
     number: int
     metrics: OpMetrics
-    cores: int = 1
+    dur_ps: int = 0
+    by_core: tuple[dict[str, int], ...] = ()
+    """of each core the self times (ps) of its ops by category"""
 
 
 def op_metrics(profile: Profile, hardware: str, version: tuple[int, ...]) -> OpMetrics:
@@ -75,8 +79,16 @@ def step_metrics(profile: Profile, version: tuple[int, ...]) -> list[StepMetrics
     for number, dur_ps in common.iter_rows():
         inside = events.filter(pl.col("step") == number)
         spans = dict.fromkeys(inside["device"].unique().to_list(), int(dur_ps))
-        found.append(StepMetrics(number, _aggregate(inside, costs, spans, version < EVENT_COSTS_UNTIL), len(spans)))
+        metrics = _aggregate(inside, costs, spans, version < EVENT_COSTS_UNTIL)
+        found.append(StepMetrics(number, metrics, int(dur_ps), tuple(_by_category(inside, costs))))
     return found
+
+
+def _by_category(events: pl.DataFrame, costs: pl.DataFrame) -> Iterator[dict[str, int]]:
+    """Of each core that ran anything, the self times of what counts."""
+    for _, own in events.join(costs.select("op", "category"), on="op", how="left").sort("device").group_by(["device"], maintain_order=True):
+        counted = own.drop_nulls("category").group_by("category").agg(pl.col("self_ps").sum())
+        yield dict(counted.iter_rows())
 
 
 def _spans(profile: Profile, events: pl.DataFrame, hardware: str) -> dict[int, int]:
@@ -108,7 +120,7 @@ def _costs(profile: Profile, hardware: str) -> pl.DataFrame:
         pl.col("xprof_bytes").fill_null(0.0).alias("bytes"),
         hbm.fill_null(0.0).alias("hbm_bytes"),
         hbm.is_not_null().alias("broken_down"),
-        *[pl.col(name).fill_null(0.0) for name in COSTS if name.startswith(("cmem", "vmem"))],
+        *[pl.col(name).fill_null(0.0) for name in COSTS if name.startswith(("cmem", "vmem", "on_chip"))],
         "source",
         "source_stack",
         "text",
@@ -151,7 +163,13 @@ def _aggregate(events: pl.DataFrame, costs: pl.DataFrame, spans: dict[int, int],
     )
     by_device = dict(counted.group_by("device").agg(pl.col("self_ps").sum()).iter_rows())
     total = sum(max(span, by_device.get(device, 0)) for device, span in spans.items())
-    self_total, time_total = ops["self_ps"], ops["time_ps"]
-    share = ops["normalized_ps"] / time_total.cast(pl.Float64)
-    normalized = float((self_total * share.fill_nan(0.0)).sum()) if ops.height else 0.0
-    return OpMetrics(ops, total, int(self_total.sum()), normalized)
+    return OpMetrics(ops, total, int(ops["self_ps"].sum()), _normalized_self(counted))
+
+
+def _normalized_self(events: pl.DataFrame) -> float:
+    """Self time at the nominal clock: of each instruction on each device, scaled as its whole time is."""
+    totals = events.group_by("device", "op").agg(
+        (pl.col("dur_ps") * pl.col("time_scale").fill_null(1.0)).sum().alias("normalized"), pl.col("dur_ps", "self_ps").sum()
+    )
+    scaled = totals.filter(pl.col("dur_ps") > 0).select(pl.col("self_ps") * pl.col("normalized") / pl.col("dur_ps"))
+    return float(scaled.to_series().sum())

@@ -67,8 +67,8 @@ def _tree(metrics: OpMetrics, group: Grouping, idle: bool, normalized: bool) -> 
             **op,
             "normalized_ps": op["normalized_ps"] if normalized else 0,
             "hbm_bytes": op["hbm_bytes"] if op["broken_down"] else 0,
-            "on_chip_read": op["cmem_read_bytes"] + op["vmem_read_bytes"],
-            "on_chip_write": op["cmem_write_bytes"] + op["vmem_write_bytes"],
+            "on_chip_read": op["on_chip_read_bytes"],
+            "on_chip_write": op["on_chip_write_bytes"],
         }
         _add(root, one, group, parts=normalized)
     if idle:

@@ -11,7 +11,7 @@ from roofterm.analysis.xprof.host_ops import host_ops
 from roofterm.analysis.xprof.op_metrics import op_metrics
 from roofterm.analysis.xprof.peaks import peaks, version_numbers
 from roofterm.analysis.xprof.record import divide
-from roofterm_parsers.profile import Kind, Profile, TrackKind
+from roofterm_parsers.profile import ROOT, Kind, Profile, TrackKind
 
 OFF_DUTY = (
     "infeed", "outfeed", "host send", "host send-done", "host recv", "host recv-done", "async-done", "megacore fusion",
@@ -37,13 +37,13 @@ def xprof_overview(profile: Profile, version: str) -> dict[str, float]:
     }
     if hardware == "TPU":
         shares["device_duty_cycle_percent"] = duty_cycle_pct(profile)
-        shares["device_idle_time_percent"] = 100 * divide(metrics.idle_ps, metrics.total_ps)
-        shares["host_idle_time_percent"] = 100 * divide(host.idle_ps, host.idle_ps + host.op_ps)
+        shares["device_idle_time_percent"] = 100 * (1 - divide(metrics.op_ps, metrics.total_ps))
+        shares["host_idle_time_percent"] = 100 * (1 - divide(host.op_ps, host.idle_ps + host.op_ps))
     return shares
 
 
 def duty_cycle_pct(profile: Profile) -> float:
-    """Share of the TensorCores' time, from the first program's start to the last op's end, in which ops worked."""
+    """Share of the TensorCores' time, from the first program's start to the last op's end, in which the innermost op works."""
     device = pl.col("device").is_in(profile.devices.with_row_index("row").filter(pl.col("kind") == "tpu")["row"].to_list())
     tracks = profile.tracks.with_row_index("track").filter(
         device & pl.col("kind").is_in([int(TrackKind.DEVICE), int(TrackKind.DEVICE_OTHER)])
@@ -51,13 +51,33 @@ def duty_cycle_pct(profile: Profile) -> float:
     slices = profile.slices.with_row_index("slice").filter(pl.col("kind").is_in([int(Kind.KERNEL), int(Kind.MODULE)]))
     ops = profile.hlo_ops.with_row_index("op").select("op", "category")
     known = profile.hlo.join(ops, on="op", how="left").select("slice", "category")
-    slices = slices.join(tracks.select("track", "device"), on="track").join(known, on="slice", how="left")
-    at_work = (pl.col("kind") == int(Kind.KERNEL)) & ~pl.col("category").is_in(OFF_DUTY).fill_null(False)
-    slices = slices.select("device", "start_ps", end_ps=pl.col("start_ps") + pl.col("dur_ps"), at_work=at_work)
+    slices = slices.join(tracks.select("track", "device"), on="track").join(known, on="slice", how="left").sort("slice")
+    off_duty = pl.col("category").is_in(OFF_DUTY).fill_null(False)
+    slices = slices.select("device", "slice", "parent", "start_ps", "dur_ps", op=pl.col("kind") == int(Kind.KERNEL), off=off_duty)
     busy = whole = 0
-    for _, own in slices.group_by(["device"]):
-        start, end = own["start_ps"].to_numpy(), own["end_ps"].to_numpy()
-        working = own["at_work"].to_numpy()
-        whole += int(end.max() - start.min())
-        busy += union(start[working].astype(np.int64), end[working].astype(np.int64)).length
+    for _, own in slices.group_by(["device"], maintain_order=True):
+        start, length = own["start_ps"].to_numpy().astype(np.int64), own["dur_ps"].to_numpy().astype(np.int64)
+        whole += int((start + length).max() - start.min())
+        ops_alone = own.filter("op")
+        busy += _busy(ops_alone)
     return 100 * divide(busy, whole)
+
+
+def _busy(ops: pl.DataFrame) -> int:
+    """Time in which ops work, less that of what waits inside them. `ops` of one device, with `slice`, `parent`, `off`."""
+    start, length = ops["start_ps"].to_numpy().astype(np.int64), ops["dur_ps"].to_numpy().astype(np.int64)
+    off = ops["off"].to_numpy()
+    working = union(start[~off], (start + length)[~off]).length
+    rows = ops["slice"].to_numpy().astype(np.int64)
+    parent = ops["parent"].to_numpy().astype(np.int64)
+    above = np.searchsorted(rows, parent)
+    above = np.where((parent != ROOT) & (rows[np.minimum(above, rows.size - 1)] == parent), above, -1)
+    if not off.any():
+        return working
+    inside = np.zeros(rows.size, bool)  # whether an op that works is around it
+    children = np.zeros(rows.size, np.int64)
+    for row in np.flatnonzero(above >= 0).tolist():
+        inside[row] = inside[above[row]] or not off[above[row]]
+        children[above[row]] += length[row]
+    waits = off & inside
+    return working - int(np.maximum(length[waits] - children[waits], 0).sum())

@@ -67,6 +67,7 @@ def _rows(metrics: OpMetrics, device: Peaks, infeed: bool) -> list[dict[str, Any
         cumulative += share
         row |= {
             "rank": float(len(rows)),
+            "category": op["category"] or "unknown",
             "total_self_time_percent": share,
             "cumulative_total_self_time_percent": cumulative,
             "hlo_module_id": str(op["module"]),

@@ -108,6 +108,17 @@ def _host_steps(profile: Profile, slices: pl.DataFrame) -> list[StepTime]:
     return [step for step in found if Activity.HOST_COMPUTE in step.by_activity]
 
 
+def input_waits(profile: Profile) -> dict[int, int]:
+    """By step what the host spent on waiting for input and on sending it to the devices, ps; overlaps count twice."""
+    slices = _on(profile, _grouped(profile), TrackKind.HOST)
+    activity = {text: _host_activity(text) for text in slices["text"].unique().to_list()}
+    waits: dict[int, int] = defaultdict(int)
+    for number, text, dur_ps in slices.select("group", "text", "dur_ps").iter_rows():
+        if activity[text] in (Activity.HOST_WAIT_INPUT, Activity.HOST_TO_DEVICE):
+            waits[number] += dur_ps
+    return waits
+
+
 def _on(profile: Profile, slices: pl.DataFrame, kind: TrackKind) -> pl.DataFrame:
     tracks = profile.tracks.with_row_index("track").filter(pl.col("kind") == int(kind)).select("track", "device")
     return slices.join(tracks, on="track", maintain_order="left")

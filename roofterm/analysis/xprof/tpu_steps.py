@@ -20,19 +20,23 @@ NO_STEP = -1
 
 
 def step_markers(profile: Profile) -> pl.DataFrame:
-    """Events of the `Steps` lines: device, number (null: in no step), start_ps, dur_ps by the device's own clock."""
+    """Events of the `Steps` lines: device, number (null: in no step), start_ps, dur_ps by the device's own clock.
+
+    `aligned_ps` and `aligned_end_ps` are by the clock of the timeline.
+    """
     tracks = tracks_of(profile, "TPU", steps=True)
     slices = profile.slices.with_row_index("slice").join(tracks, on="track", how="inner", maintain_order="left")
     slices = slices.filter(pl.col("kind") == int(Kind.STEP))
     rows = slices["slice"].to_numpy().astype(np.int64)
     start, dur = device_time(profile, rows)
-    if is_grouped(profile):
-        stated = profile.hlo_events.select("slice", "step")
-        numbers = slices.join(stated, on="slice", how="left", maintain_order="left")["step"].cast(pl.Int64)
-        return pl.DataFrame({"device": slices["device"], "number": numbers, "start_ps": start, "dur_ps": dur})
     markers = slices.select("device", "slice", aligned_ps="start_ps", aligned_end_ps=pl.col("start_ps") + pl.col("dur_ps"))
     markers = markers.with_columns(pl.Series("start_ps", start), pl.Series("dur_ps", dur)).sort("device", "aligned_ps")
-    return _numbered(profile, markers).select("device", "number", "start_ps", "dur_ps")
+    if is_grouped(profile):
+        stated = profile.hlo_events.select("slice", number=pl.col("step").cast(pl.Int64))
+        markers = markers.join(stated, on="slice", how="left", maintain_order="left")
+    else:
+        markers = _numbered(profile, markers)
+    return markers.select("device", "number", "start_ps", "dur_ps", "aligned_ps", "aligned_end_ps")
 
 
 def _numbered(profile: Profile, markers: pl.DataFrame) -> pl.DataFrame:
@@ -59,7 +63,7 @@ def _merged(markers: pl.DataFrame) -> pl.DataFrame:
     run = (pl.col("number") != pl.col("number").shift(1)).fill_null(True).over("device").cum_sum()
     end = pl.col("start_ps") + pl.col("dur_ps")
     merged = markers.group_by("device", run.alias("run"), maintain_order=True).agg(
-        pl.col("number").first(), pl.col("start_ps").min(), end.max().alias("end_ps")
+        pl.col("number").first(), pl.col("start_ps", "aligned_ps").min(), pl.col("aligned_end_ps").max(), end.max().alias("end_ps")
     )
     return merged.with_columns(dur_ps=pl.col("end_ps") - pl.col("start_ps"))
 
@@ -73,16 +77,23 @@ def _started(profile: Profile) -> pl.DataFrame:
 
 
 def steps_of(profile: Profile, events: pl.DataFrame, markers: pl.DataFrame) -> I64:
-    """For each of the events its step: the one it states, else, unless the file is grouped, that of its device in which it begins."""
+    """For each of the events its step: the one it states, else, unless the file is grouped, the first of its device that it meets.
+
+    An event that begins where a step ends meets that step still.
+    """
     named = events["step"]
     if is_grouped(profile):
         return named.fill_null(NO_STEP).to_numpy()
-    device, start = events["device"].to_numpy(), events["start_ps"].to_numpy()
+    device = events["device"].to_numpy()
+    rows = events["slice"].to_numpy().astype(np.int64)
+    start, dur = profile.slices["start_ps"].to_numpy()[rows], profile.slices["dur_ps"].to_numpy()[rows]
     numbers = np.full(events.height, NO_STEP, np.int64)
-    for (core,), own in markers.sort("start_ps").group_by(["device"], maintain_order=True):
-        begin, end = own["start_ps"].to_numpy(), (own["start_ps"] + own["dur_ps"]).to_numpy()
-        rows = np.flatnonzero(device == core)
-        at = np.searchsorted(begin, start[rows], side="right") - 1
-        inside = (at >= 0) & (start[rows] < end[np.maximum(at, 0)])
-        numbers[rows[inside]] = own["number"].to_numpy()[at[inside]]
+    for (core,), own in markers.sort("aligned_ps").group_by(["device"], maintain_order=True):
+        begin, end = own["aligned_ps"].to_numpy(), own["aligned_end_ps"].to_numpy()
+        number = own["number"].fill_null(NO_STEP).to_numpy()
+        mine = np.flatnonzero(device == core)
+        at = np.searchsorted(end, start[mine], side="left")
+        met = np.minimum(at, end.size - 1)
+        inside = (at < end.size) & (begin[met] <= start[mine] + dur[mine])
+        numbers[mine[inside]] = number[at[inside]]
     return np.where(named.is_null().to_numpy(), numbers, named.fill_null(NO_STEP).to_numpy())
