@@ -35,7 +35,7 @@ def _name(label: str, shorten: bool = True) -> Column:
     return Column("name", label, 24, show, 0, left=True, about="as in the file")
 
 
-_CATEGORY = _word("category", "category", 11, 2, "what it computes, by its launching op and its name", tint="category")
+_CATEGORY = _word("category", "category", 13, 2, "what it computes, by its launching op and its name", tint="category")
 _CALLS = Column("calls", "calls", 8, count, 2, about="how often it ran")
 _TOTAL = _time("total_us", "total", 0, "sum over all calls")
 _PCT = _share("pct", "%", 1, "of this table's total")

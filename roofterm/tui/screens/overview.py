@@ -185,7 +185,8 @@ class OverviewPage(Page):
     def _step_lines(self, bars: LineList) -> list[Line]:
         rows = self.opened.steps
         longest = max((row.dur_us for row in rows), default=0.0)
-        labels = [row.name.rsplit("#", 1)[-1][:12] for row in rows]
+        several = len({row.rank for row in rows}) > 1
+        labels = [(f"rank {row.rank} " if several else "") + row.name.rsplit("#", 1)[-1][:12] for row in rows]
         wide = max(map(len, labels), default=0)
         cells = max(bars.size.width - wide - 16, 8)
         lines = []
