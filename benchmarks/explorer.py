@@ -89,12 +89,12 @@ def measure_keys(slices: int, rows: int, presses: int, gestures: Sequence[Gestur
         terminal.rest()
         for size in SIZES:
             terminal.resize(*size)
-            terminal.rest(patience=600)
+            terminal.rest()
             for one in measured:
                 gesture = one.gesture
                 for keys in gesture.before:
-                    terminal.press(keys, patience=600)
-                terminal.press(gesture.keys[0], patience=600)  # the first one may have to compute what the others find
+                    terminal.press(keys)
+                terminal.press(gesture.keys[0])  # the first one may have to compute what the others find
                 worked = terminal.cpu_seconds()
                 answers = [terminal.press(gesture.keys[(at + 1) % len(gesture.keys)]) for at in range(presses)]
                 one.cpu_s[size] = (terminal.cpu_seconds() - worked) / presses

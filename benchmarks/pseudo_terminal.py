@@ -19,6 +19,7 @@ QUIET_SECONDS = 0.3
 """Without a byte and without work for so long, the program has finished with a key."""
 BUSY_SECONDS = 0.02
 """More CPU time than this within the quiet is work."""
+PATIENCE_SECONDS = 600.0
 _READ_BYTES = 1 << 16
 
 ASKS_SYNCHRONISED = b"\x1b[?2026$p"
@@ -66,7 +67,7 @@ class PseudoTerminal:
     def resize(self, width: int, height: int) -> None:
         fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
 
-    def press(self, keys: str, patience: float = 60) -> Answer:
+    def press(self, keys: str, patience: float = PATIENCE_SECONDS) -> Answer:
         """Send keys and wait until the program rests again. Raises TerminalEnded."""
         before = len(self.output)
         sent = time.perf_counter()
@@ -74,7 +75,7 @@ class PseudoTerminal:
         last = self.rest(patience)
         return Answer(max(last - sent, 0.0), len(self.output) - before)
 
-    def rest(self, patience: float = 60) -> float:
+    def rest(self, patience: float = PATIENCE_SECONDS) -> float:
         """Read until the program rests; when its last byte came. Raises TerminalEnded."""
         until = time.perf_counter() + patience
         quiet_since, worked = time.perf_counter(), self.cpu_seconds()
@@ -88,7 +89,7 @@ class PseudoTerminal:
                 quiet_since, worked = time.perf_counter(), now
         raise TerminalEnded(f"not at rest after {patience:.0f} s; last:\n{self.text()[-2000:]}")
 
-    def seconds_until(self, pattern: str, patience: float = 120) -> float:
+    def seconds_until(self, pattern: str, patience: float = PATIENCE_SECONDS) -> float:
         """From the start until the text that was sent shows this. Raises TerminalEnded."""
         wanted = re.compile(pattern)
         until = time.perf_counter() + patience
