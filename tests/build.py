@@ -83,7 +83,13 @@ class Build:
         return profile
 
     def _fill(self, profile: Profile, rows: list[dict[str, Any]], new: dict[int, int], devices: list[int]) -> None:
-        links, kernels, copies, ops, signatures, steps, runtime = [], [], [], [], [], [], []
+        links: list[dict[str, Any]] = []
+        kernels: list[dict[str, Any]] = []
+        copies: list[dict[str, Any]] = []
+        ops: list[dict[str, Any]] = []
+        signatures: list[dict[str, Any]] = []
+        steps: list[dict[str, Any]] = []
+        runtime: list[dict[str, Any]] = []
         for at, row in enumerate(rows):
             facts, kind = dict(row["facts"]), row["kind"]
             if kind in _WORK:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
 from tests.reference import REASON
 
@@ -30,6 +31,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     skipped = [report for report in terminalreporter.stats.get("skipped", []) if REASON in str(report.longrepr)]
     where = os.environ.get("ROOFTERM_REFERENCE", "the default place")
     terminalreporter.write_line(f"{len(skipped)} tests skipped for want of reference data (looked in {where})")
+
+
+settings.register_profile("roofterm", deadline=None)  # how long an example takes is no test's business
+settings.load_profile("roofterm")
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:

@@ -97,14 +97,15 @@ def _compare(atom: Atom, values_ps: NDArray[np.int64]) -> Mask:
 
 def _by_name(atom: Atom, study: Study) -> Mask:
     texts = study.profile.names["text"] if atom.field == "name" else study.names["dtype"]
-    return _text_hits(atom, texts)[study.profile.slices["name"].to_numpy()]
+    hits: Mask = _text_hits(atom, texts)[study.profile.slices["name"].to_numpy()]
+    return hits
 
 
 def _by_op(atom: Atom, study: Study) -> Mask:
     """Ops of that name, and the device work that they launched."""
     profile = study.profile
     named = _text_hits(atom, profile.names["text"])[profile.slices["name"].to_numpy()]
-    hits = named & (study.kind == int(Kind.OP))
+    hits: Mask = named & (study.kind == int(Kind.OP))
     links = profile.links.drop_nulls("op")
     hits[links["work"].to_numpy()[named[links["op"].to_numpy()]]] = True
     return hits
@@ -134,9 +135,9 @@ def _by_track(atom: Atom, study: Study) -> Mask:
         )
     else:
         numbers = pl.Series([source.rank for source in profile.sources], dtype=pl.Int64).gather(tracks["source"])
-    hits = numbers.is_between(atom.low, atom.high).fill_null(False).to_numpy()
-    mine: Mask = np.asarray(hits, np.bool_)
-    return mine[profile.slices["track"].to_numpy()]
+    mine: Mask = numbers.is_between(atom.low, atom.high).fill_null(False).to_numpy()
+    hits: Mask = mine[profile.slices["track"].to_numpy()]
+    return hits
 
 
 def _text_hits(atom: Atom, texts: pl.Series) -> Mask:

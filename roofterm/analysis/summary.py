@@ -19,7 +19,7 @@ def summarise(profile: Profile, work: pl.DataFrame, self_ps: NDArray[np.int64], 
     """Facts of `profile`; `steps` are its step rows, `work` its device work (schema `work.WORK`)."""
     kernels = work.filter(pl.col("kind") == Kind.KERNEL)
     copies = work.filter(pl.col("kind") != Kind.KERNEL)
-    by_device = {int(key[0]): group for key, group in work.group_by("device", maintain_order=True)}  # type: ignore[call-overload]
+    by_device = {int(key[0]): group for key, group in work.group_by("device", maintain_order=True)}
     lines = [DeviceLine(group, profile) for group in by_device.values()]
     span = _span(profile)
     busy_ps = sum(line.busy.length for line in lines)

@@ -54,11 +54,11 @@ def device_work(profile: Profile, self_ps: NDArray[np.int64], classes: pl.DataFr
     taken = slices[rows]
     start = taken["start_ps"].to_numpy()
     dur = taken["dur_ps"].to_numpy()
-    device = profile.tracks["device"].to_numpy(allow_copy=True)[taken["track"].to_numpy()] if profile.tracks.height else None
+    device = profile.tracks["device"].fill_null(0).to_numpy()[taken["track"].to_numpy()]
     frame = pl.DataFrame(
         {
             "slice": pl.Series(rows, dtype=pl.UInt32),
-            "device": pl.Series(np.nan_to_num(device), dtype=pl.Float64).cast(pl.UInt16),
+            "device": device,
             "start_ps": start,
             "end_ps": start + dur,
             "own_ps": np.where(_nesting(profile, device), self_ps[rows], dur),
@@ -69,7 +69,7 @@ def device_work(profile: Profile, self_ps: NDArray[np.int64], classes: pl.DataFr
     frame = frame.join(classes.select("slice", "work_class"), on="slice", how="left", maintain_order="left").with_columns(
         pl.col("work_class").fill_null(pl.when(_copies(profile, taken)).then(int(WorkClass.COPY)).otherwise(int(WorkClass.COMPUTE)))
     )
-    return frame.with_columns(step=_steps_of(profile, frame)).select(list(WORK)).cast(dict(WORK))
+    return frame.with_columns(step=_steps_of(profile, frame)).select(list(WORK)).cast(WORK)
 
 
 def busy(work: pl.DataFrame, work_class: WorkClass | None = None) -> Intervals:
@@ -85,12 +85,12 @@ def _copies(profile: Profile, work: pl.DataFrame) -> pl.Series:
     return (work["kind"] != int(Kind.KERNEL)) | names.gather(work["name"])
 
 
-def _nesting(profile: Profile, device: NDArray[np.float64] | None) -> NDArray[np.bool_]:
+def _nesting(profile: Profile, device: NDArray[np.uint16]) -> NDArray[np.bool_]:
     """Whether each piece lies on a device whose ops nest on one line."""
     nests = (profile.devices["kind"] == "tpu").fill_null(False).to_numpy()
-    if device is None or not nests.any():
-        return np.zeros(0 if device is None else device.size, np.bool_)
-    result: NDArray[np.bool_] = nests[np.nan_to_num(device).astype(np.int64)]
+    if not nests.any():
+        return np.zeros(device.size, np.bool_)
+    result: NDArray[np.bool_] = nests[device]
     return result
 
 

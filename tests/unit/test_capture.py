@@ -20,8 +20,8 @@ from roofterm_parsers.opening import open_profile
 from roofterm_parsers.profile import Profile
 from tests.unit.chrome_traces import call, kernel, opened, x
 
-MM = {"Input Dims": [[4, 8], [8, 16]], "Input type": ["float", "float"], "External id": 1}
-NORM = {"Input Dims": [[4, 16]], "Input type": ["float"], "External id": 2}
+MM: dict[str, Any] = {"Input Dims": [[4, 8], [8, 16]], "Input type": ["float", "float"], "External id": 1}
+NORM: dict[str, Any] = {"Input Dims": [[4, 16]], "Input type": ["float"], "External id": 2}
 GRID = [16, 1, 1]
 
 

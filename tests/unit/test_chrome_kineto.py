@@ -313,9 +313,8 @@ def test_a_graph_launch_owns_many_kernels() -> None:
 
 
 def test_work_launched_before_the_window_has_no_launch_and_no_op() -> None:
-    profile = opened(
-        [x("aten::mm", 0, 50, **{"External id": 9}), call("cudaLaunchKernel", 1, 2, 5), kernel("orphan", 10, 5, 4, **{"External id": 9})]
-    )
+    ids: dict[str, Any] = {"External id": 9}
+    profile = opened([x("aten::mm", 0, 50, **ids), call("cudaLaunchKernel", 1, 2, 5), kernel("orphan", 10, 5, 4, **ids)])
     assert profile.links.select("launch", "op").rows() == [(None, None)]
 
 
