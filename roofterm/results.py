@@ -504,7 +504,7 @@ TABLES["op"] = (*_SHARED, "self_device_us", "shapes", "is_backward", "memory_byt
 TABLES["gap"] = (*_SHARED, "start_us", "device", "step", "before", "after", "host_kind", "host_wait_us", "kernel_gap_us", "thread")
 TABLES["iteration"] = (
     *_SHARED, "phase", "sequences", "prompt_tokens", "generated_tokens", "context_tokens", "causal_pairs", "tokens_per_s",
-    "inter_token_p50_us", "inter_token_p99_us", "compute_us", "exposed_comm_us", "exposed_copy_us", "idle_us", "host_wait_us",
+    "inter_token_p50_us", "inter_token_p99_us", "mbu_pct", "compute_us", "exposed_comm_us", "exposed_copy_us", "idle_us", "host_wait_us",
     "kernel_gap_us", "launched_device_us", "launches",
 )  # fmt: skip
 """An iteration's tokens, breakdown and launches are means over the iterations of the row."""

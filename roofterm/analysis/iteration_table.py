@@ -41,8 +41,8 @@ def iteration_table(
     if not rows:
         return _columns(pl.DataFrame(schema={"name": pl.String, "total_us": pl.Float64}))
     frame = pl.DataFrame(
-        [{name: getattr(row, name) for name in ("name", "dur_us", "host_dur_us", "launches", *PARTS)} for row in rows],
-        schema={"name": pl.String, "dur_us": pl.Float64, "host_dur_us": pl.Float64, "launches": pl.Int64}
+        [{name: getattr(row, name) for name in ("name", "dur_us", "host_dur_us", "mbu_pct", "launches", *PARTS)} for row in rows],
+        schema={"name": pl.String, "dur_us": pl.Float64, "host_dur_us": pl.Float64, "mbu_pct": pl.Float64, "launches": pl.Int64}
         | dict.fromkeys(PARTS, pl.Float64),
     )
     frame = pl.concat([frame, facts], how="horizontal").with_row_index("step")
@@ -56,7 +56,7 @@ def iteration_table(
     table = frame.group_by("group", maintain_order=True).agg(
         pl.len().cast(pl.Int64).alias("calls"),
         pl.col("phase", "sequences").first(),
-        pl.col("prompt_tokens", "generated_tokens", "context_tokens", "causal_pairs", "launches", *PARTS).mean(),
+        pl.col("prompt_tokens", "generated_tokens", "context_tokens", "causal_pairs", "mbu_pct", "launches", *PARTS).mean(),
         total_us=pl.col("dur_us").sum(),
         mean_us=pl.col("dur_us").mean(),
         min_us=pl.col("dur_us").min(),

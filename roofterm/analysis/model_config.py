@@ -82,6 +82,9 @@ class ModelConfig(msgspec.Struct, frozen=True):
     dense_layers: int = 0
     """layers with a plain MLP before those with experts"""
     dense_intermediate: int = 0
+    window: int | None = None
+    """keys that a query of the window layers sees, its own among them"""
+    window_layers: int = 0
 
     @property
     def layer_weights(self) -> int:
@@ -167,6 +170,8 @@ def parse_config(values: dict[str, Any], path: str = "config.json") -> ModelConf
         shared=_shared(read, intermediate) if experts else 0,
         dense_layers=(read.optional("first_k_dense_replace") or 0) if experts else 0,
         dense_intermediate=plain if experts else 0,
+        window=read.optional("sliding_window"),
+        window_layers=_window_layers(values, read.size("num_hidden_layers", "n_layer")),
     )
 
 
@@ -203,6 +208,19 @@ _PLAIN_MLP = frozenset(("gpt2", "gpt_neox", "gptj", "opt", "bloom", "falcon", "m
 
 def _shared(read: _Reader, intermediate: int) -> int:
     return read.optional("shared_expert_intermediate_size") or (read.optional("n_shared_experts") or 0) * intermediate
+
+
+def _window_layers(values: dict[str, Any], layers: int) -> int:
+    """Layers that attend to a window: by `layer_types` where it stands, else by what each kind of model does."""
+    kinds = values.get("layer_types")
+    if not values.get("sliding_window") or values.get("use_sliding_window") is False:
+        return 0
+    if isinstance(kinds, list):
+        return sum(kind == "sliding_attention" for kind in kinds)
+    every = values.get("sliding_window_pattern")
+    if type(every) is int and every > 0:
+        return layers - layers // every
+    return (layers + 1) // 2 if values.get("model_type") == "gemma2" else layers
 
 
 def _dtype(text: Any) -> str:

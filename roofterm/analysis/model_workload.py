@@ -136,19 +136,22 @@ class _Maker:
         )
 
     def _attention(self, width: float, keys: float) -> Part:
-        """Keys and values come from the cache in decode; in prefill they are those of the same tokens."""
+        """Keys and values come from the cache in decode; in prefill those of the same tokens do not."""
         model, shape = self.model, self.shape
-        held = shape.sequences * shape.context * keys
-        cached = shape.phase == DECODE
+        new = 0.0 if shape.phase == DECODE else shape.queries
+        whole = model.layers - model.window_layers
+        # With a window the first query sees the window before it, and each further one a key more.
+        seen = shape.context if model.window is None else min(shape.context, model.window + shape.queries - 1)
+        cached = whole * (shape.context - new) + model.window_layers * (seen - min(new, seen))
         return Part(
             "attention",
             Category.ATTENTION,
             model.layers,
             dtype=model.dtype,
             tensor_core=True,
-            flops=model.layers * 4 * width * shape.pairs,
-            kv_read=model.layers * held * self.kv_item if cached else 0.0,
-            activation_read=model.layers * self.item * (self.rows * width + (0.0 if cached else held)),
+            flops=4 * width * (whole * shape.pairs + model.window_layers * shape.visible(model.window)),
+            kv_read=shape.sequences * cached * keys * self.kv_item,
+            activation_read=model.layers * self.item * (self.rows * width + shape.sequences * new * keys),
             activation_write=model.layers * self.item * self.rows * width,
         )
 

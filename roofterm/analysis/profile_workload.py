@@ -89,6 +89,8 @@ class ProfileStep:
 
     def _part(self, one: _Distinct, row: dict[str, Any], batch: Batch | None) -> Part:
         base = _base_part(one, row)
+        # The head runs once in a step, and formats leave it alone.
+        base = msgspec.structs.replace(base, kept=bool(one.n) and self.layers > 1 and row["calls"] <= 1)
         if batch is None or base.unmodelled:
             return base
         if one.category == Category.COMMUNICATION:
@@ -170,6 +172,10 @@ class _Distinct(NamedTuple):
     n: int = 0
     last: int = 0
     """last size of the first tensor"""
+    weight_item: float = 0.0
+    """bytes that one weight takes as it is stored, scales and bias included; 0: reads none"""
+    summed: int = 0
+    """weights of one output channel"""
     attention: tuple[int, int, int] | None = None
     """sequences, queries, keys"""
     elements: int = 0
@@ -211,10 +217,23 @@ def _distinct(profile: Profile, row: dict[str, Any]) -> _Distinct:
     made = roles(text, inputs, found, _KNOWN_FORWARD) if found is not None and row["has_roles"] else None
     tensors = inputs.all_tensors
     m, k, n = _product_sizes(text, inputs, category)
+    item, summed = _stored_weights(inputs, category, made, k, n)
     return _Distinct(
         text, category, dtype, dims, types, strides, concrete, found, made, m, k, n,
-        tensors[0].dims[-1] if tensors and tensors[0].dims else 0, _attention_sizes(text, inputs, category),
+        tensors[0].dims[-1] if tensors and tensors[0].dims else 0, item, summed, _attention_sizes(text, inputs, category),
     )  # fmt: skip
+
+
+def _stored_weights(inputs: Inputs, category: Category, made: Roles | None, k: int, n: int) -> tuple[float, int]:
+    """Bytes of one weight, and weights of one output channel: of a product, of experts, of a convolution."""
+    if made is None or not made.weight_read:
+        return 0.0, 0
+    if k and n:
+        return made.weight_read / (k * n), k
+    weight = inputs.tensor(1)
+    if category not in (Category.MOE, Category.CONV) or weight is None or len(weight.dims) < 3 or not weight.item_bytes:
+        return 0.0, 0
+    return weight.item_bytes, weight.dims[-1] if category == Category.MOE else int(np.prod(weight.dims[1:]))
 
 
 def _message(profile: Profile, row: dict[str, Any]) -> tuple[int, int]:
@@ -298,7 +317,8 @@ def _base_part(one: _Distinct, row: dict[str, Any]) -> Part:
     named = sum(row[column] for column in ROLE_COLUMNS) if roles_known else 0.0
     if row["pcie_bytes"]:
         return Part(one.text, one.category, row["calls"], time_us=time_us, bound_s=row["bound_s"], rescaled=False, shapes=one.dims)
-    weight_read, item = row["weight_read"] if roles_known else 0.0, _weight_item(one)
+    weight_read = row["weight_read"] if roles_known else 0.0
+    weights = weight_read / one.weight_item if one.weight_item else 0.0
     return Part(
         one.text,
         one.category,
@@ -306,8 +326,8 @@ def _base_part(one: _Distinct, row: dict[str, Any]) -> Part:
         dtype=one.dtype,
         tensor_core=None if row["tensor_core"] is None else bool(row["tensor_core"]),
         flops=row["flops"] or 0.0,
-        weights=weight_read / item if item and one.n else 0.0,
-        channels=row["calls"] * one.n,
+        weights=weights,
+        channels=weights / one.summed if one.summed else 0.0,
         weight_bytes=weight_read,
         weight_type=one.dtype,
         kv_read=row["kv_read"] if roles_known else 0.0,
@@ -319,11 +339,6 @@ def _base_part(one: _Distinct, row: dict[str, Any]) -> Part:
         time_us=time_us,
         shapes=one.dims,
     )
-
-
-def _weight_item(one: _Distinct) -> float:
-    """Bytes that one weight takes as it is stored, scales and bias included."""
-    return one.roles.weight_read / (one.k * one.n) if one.roles is not None and one.k and one.n else 0.0
 
 
 def _rescaled(base: Part, one: _Distinct, again: Cost, dims: list[Any]) -> Part:

@@ -208,7 +208,11 @@ def _held_types(change: Change, then: State) -> list[str]:
     if narrow:
         said.append(f"only products with weights run in {change.dtype}: attention, norms and results keep their type; turning activations "
                     "into it is not counted")  # fmt: skip
-    if any(part.kept for part in then.parts) and (narrow or change.weights is not None):
+    if narrow and any(part.category == Category.GEMM and part.other_bytes and part.dtype == change.dtype for part in then.parts):
+        said.append("of products whose operands have no known role all bytes shrink")
+    if change.dtype is not None and change.kv_dtype is None and any(part.kv_read for part in then.parts):
+        said.append("the KV cache keeps its type")
+    if any(part.kept and part.weights for part in then.parts) and (narrow or change.weights is not None):
         said.append("embedding and head keep their type")
     if any(part.dequantised for part in then.parts):
         said.append("weights are turned into the type of the arithmetic as they are read: 2 FLOPs each on the vector units")

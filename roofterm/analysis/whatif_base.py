@@ -29,6 +29,8 @@ def model_bases(model: ModelConfig, machine: Machine, batch: float | None, promp
     """The steps of a model: prefill of the prompts if they are given, and decode if a context is, or neither is."""
     sequences = batch or 1
     held = [f"{model.name}: weights, heads and layers by its config.json", "all sequences are as long as one another"]
+    if model.window_layers and model.window is not None:
+        held.append(f"{model.window_layers} of {model.layers} layers attend to {model.window:,} tokens at most")
     if batch is None:
         held.append("batch 1, since none is given")
     bases = []

@@ -22,6 +22,9 @@ DEQUANTISE_FLOPS = 2
 
 PREFILL, DECODE = "prefill", "decode"
 
+MOST_DRAFTS = 32
+"""A sequence with more new tokens than this in a step takes a prompt in."""
+
 
 class WhatIfError(ValueError):
     """A what-if that cannot be answered; the message says why and what would help."""
@@ -42,15 +45,20 @@ class Shape(msgspec.Struct, frozen=True):
 
     @property
     def phase(self) -> str:
-        return DECODE if self.context > self.queries else PREFILL
+        """Decode: a few new tokens (one, or drafts) behind many; a prompt, or a piece of one: prefill."""
+        return DECODE if self.context > self.queries and self.queries <= MOST_DRAFTS else PREFILL
 
     @property
     def pairs(self) -> float:
         """Visible (query, key) pairs of all sequences: the queries are the last tokens (definitions.md)."""
+        return self.visible(None)
+
+    def visible(self, window: int | None) -> float:
+        """The same where each query sees no more than `window` keys, its own among them."""
         queries, context = self.queries, self.context
-        if queries == int(queries) and context == int(context):
-            return self.sequences * visible_pairs(int(queries), int(context), True, BOTTOM_RIGHT)
-        return self.sequences * (queries * context - queries * (queries - 1) / 2)
+        if window is None or window >= context:
+            return self.sequences * (queries * context - queries * (queries - 1) / 2)
+        return self.sequences * visible_pairs(round(queries), round(context), True, BOTTOM_RIGHT, (window - 1, 0))
 
 
 class Part(msgspec.Struct, frozen=True):

@@ -9,7 +9,9 @@ import msgspec
 import polars as pl
 
 from roofterm.analysis.bounds import LAUNCH_S, roofs_of
+from roofterm.analysis.filters import FilterError, parse
 from roofterm.analysis.model_config import Storage, load_config, storage
+from roofterm.analysis.row_filter import row_predicate
 from roofterm.analysis.scope import ScopeError
 from roofterm.analysis.sweep import Sweep, parse_sweep, points, sweep, value_text
 from roofterm.analysis.whatif import what_if
@@ -21,6 +23,7 @@ from roofterm.cli.errors import DONE, UsageError
 from roofterm.cli.loading import roofs_of as roof_choice
 from roofterm.cli.loading import scope_of, study_of, time_ps
 from roofterm.cli.output import csv_bytes, width, write
+from roofterm.cli.report import explain
 from roofterm.cli.roofline import plot
 from roofterm.cli.tabular import folded, ordered
 from roofterm.hardware.choice import RoofChoice
@@ -47,7 +50,9 @@ def run(args: Arguments) -> int:
         else:
             answers = [what_if(base, change, machine, itl_us if base.phase == "decode" or len(bases) == 1 else None) for base in bases]
             _give(args, answers, machine or bases[0].machine)
-    except (WhatIfError, ScopeError) as why:
+    except (ScopeError, FilterError) as why:
+        raise UsageError(explain(why, args.where)) from why
+    except WhatIfError as why:
         raise UsageError(str(why)) from why
     return DONE
 
@@ -143,7 +148,9 @@ def _slo(text: str | None) -> float | None:
 
 def _give(args: Arguments, answers: list[WhatIf], machine: Machine) -> None:
     rows = [row for answer in answers for row in answer.rows]
-    frame = ordered(pl.DataFrame([msgspec.structs.asdict(row) for row in rows], schema=_schema(WhatIfRow)), args.sort)
+    frame = pl.DataFrame([msgspec.structs.asdict(row) for row in rows], schema=_schema(WhatIfRow))
+    wanted = parse(args.where)
+    frame = ordered(frame.filter(row_predicate(wanted, frame.schema)) if wanted else frame, args.sort)
     top = args.top if args.top is not None else MOST_TEXT if args.format == "text" else MOST
     shown = frame.head(top) if top else frame
     if args.format == "json":
@@ -163,7 +170,7 @@ def _give(args: Arguments, answers: list[WhatIf], machine: Machine) -> None:
             mine = shown.filter(pl.col("phase").eq_missing(answer.base.phase))
             columns = [column for column in WHATIF_COLUMNS if not (_is_same(answer) and column.name in _OF_CHANGE)]
             lines += [*_text(answer, machine), "", *plain_table(mine, columns, width())]
-            left = len(answer.rows) - mine.height
+            left = frame.filter(pl.col("phase").eq_missing(answer.base.phase)).height - mine.height
             lines += [f"{count(left)} parts more; --top 0 shows all"] if left > 0 else []
             lines += ["", *folded([f"held: {'; '.join(answer.held)}"]), ""]
         write(args, lines[:-1])

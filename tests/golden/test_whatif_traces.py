@@ -66,6 +66,7 @@ def test_mbu_of_a_replayed_decode() -> None:
     expected = 100 * (2 * (PRODUCTS + NORMS) + 36 * CONTEXT * KV_LAYER) / seconds / BANDWIDTH
     assert step.mbu_pct == pytest.approx(expected)
     assert study_of(DECODE, CAPTURE).summary().mbu_pct == pytest.approx(expected)
+    assert study_of(DECODE, CAPTURE).table("iteration")["mbu_pct"].to_list() == [pytest.approx(expected)]
 
 
 def test_mbu_by_the_models_configuration_is_the_same_but_for_norms_and_embedding() -> None:

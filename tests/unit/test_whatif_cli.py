@@ -144,6 +144,12 @@ def test_rows_as_csv_and_markdown(capfdbinary: pytest.CaptureFixture[bytes]) -> 
     assert said(capfdbinary, str(H100), "--format", "markdown", "--top", "3").startswith("| name")
 
 
+def test_parts_can_be_filtered_and_sorted(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    options = (str(H100), "--format", "json", "--where", "cat:attention", "--sort", "flops:asc")
+    (answer,) = json.loads(said(capfdbinary, *options))["answers"]
+    assert [row["name"] for row in answer["rows"]] == ["aten::_flash_attention_forward", "aten::_flash_attention_backward"]
+
+
 FAULTS = [
     ((), "name a profile, or a model"),
     (("--model", "MODEL"), "name a device"),
@@ -165,6 +171,7 @@ FAULTS = [
     ((str(H100), "--slo", "itl=50ms"), "--slo itl speaks of decode"),
     ((str(H100), "--kv-dtype", "fp8"), "no op of these steps is known to read a KV cache"),
     ((str(H100), "--step", "999"), "no such step"),
+    ((str(H100), "--where", "cat:"), "--where"),
     ((str(CPU),), "no device worked"),
 ]
 

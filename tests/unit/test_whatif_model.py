@@ -133,6 +133,28 @@ def test_prompt_and_context_are_apart() -> None:
     assert any("2,048" in line for line in only.held)
 
 
+def test_a_piece_of_a_prompt_reads_the_cache_of_the_pieces_before() -> None:
+    piece = named(model_parts(model(), Shape(3, 512, 2048)))
+    assert Shape(3, 512, 2048).phase == "prefill"
+    assert piece["attention"].kv_read == 3 * (2048 - 512) * KV_TOKEN
+    assert piece["attention"].flops == 32 * 3 * 4 * 32 * 128 * (512 * 2048 - 512 * 511 / 2)
+    assert piece["head"].flops == 2 * 3 * HEAD_WEIGHTS
+
+
+def test_layers_with_a_window_read_no_more_than_it() -> None:
+    kinds = ["sliding_attention", "full_attention"] * 16
+    mixed = model(sliding_window=128, layer_types=kinds)
+    assert (mixed.window, mixed.window_layers) == (128, 16)
+    layer = KV_TOKEN / 32
+    part = named(model_parts(mixed, Shape(2, 1, 5000)))["attention"]
+    assert part.kv_read == 2 * 16 * (5000 + 128) * layer
+    assert part.flops == 2 * 16 * (5000 + 128) * 4 * 32 * 128
+    (base,) = model_bases(mixed, machine(), 2, None, 5000)
+    assert any("16 of 32 layers attend to 128 tokens" in line for line in base.held)
+    assert model(model_type="mistral", sliding_window=4096).window_layers == 32
+    assert model(model_type="qwen2", sliding_window=4096, use_sliding_window=False).window_layers == 0
+
+
 # Tensor parallelism
 
 

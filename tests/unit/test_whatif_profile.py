@@ -153,6 +153,30 @@ def test_quantised_weights() -> None:
     assert output == pytest.approx(max(moved / HBM, 2 * 2 * WIDE * WIDE / VECTOR, 2 * 2 * 32 * WIDE * WIDE / PEAK) * 1e6, rel=1e-3)
 
 
+def test_the_head_keeps_its_type() -> None:
+    made = Made()
+    for _ in range(2):
+        made.layer()
+    made.linear(32, WIDE, 50_000)
+    found = asked(made.study(), weights=storage("int8"))
+    head = of_shapes(found, [[32, WIDE], [WIDE, 50_000]])
+    assert head.weight_bytes == 2 * WIDE * 50_000
+    assert of_shapes(found, [[32, WIDE], [WIDE, WIDE]]).weight_bytes == 2 * (WIDE * WIDE + 2 * WIDE)  # a scale a column
+    assert any("head keep" in line for line in found.held)
+
+
+def test_weights_of_experts_are_quantised_too() -> None:
+    made = Made()
+    for _ in range(2):
+        made.layer()
+        dims = [[32, WIDE], [8, 2 * INNER, WIDE], [8, WIDE, INNER], [32, 2], [32, 2]]
+        made.op("vllm::inplace_fused_experts", "fused_moe_kernel", dims)
+    found = asked(made.study(), weights=storage("int4"))
+    (experts,) = rows_of(found, "vllm::inplace_fused_experts")
+    elements = 2 * 8 * 3 * INNER * WIDE  # 32 tokens with 2 experts each: all 8 may be read
+    assert experts.weight_bytes == pytest.approx(elements / 2 + elements / 128 * 2)
+
+
 def test_drafts_are_checked_together() -> None:
     found = asked(decode(), drafts=3, accept=0.5)
     assert (found.whatif.tokens, found.whatif.context) == (4, 1027)
