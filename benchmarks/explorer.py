@@ -54,7 +54,7 @@ GESTURES = (
     Gesture("table: page down", (PAGE_DOWN,), before=("3",)),
     Gesture("table: one row down", ("k", "j"), most_bytes=LINE_BYTES),
     Gesture("table: reverse", ("r",)),
-    Gesture("table: next sort column", ("s",)),
+    Gesture("table: next sort column", ("s",) * 5 + ("S",) * 5),
     Gesture("table: filter by category", ("c",), after=(ESCAPE,)),
     Gesture("table: a letter of a filter", tuple("elementwise"), before=("/",), after=(ESCAPE,)),
     Gesture("timeline: zoom in", ("+",), before=("4",)),
