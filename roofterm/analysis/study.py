@@ -24,8 +24,10 @@ from roofterm.analysis.costs.profiler import profiler_flops
 from roofterm.analysis.dispatch import dispatch_chain
 from roofterm.analysis.filters import Filter, parse
 from roofterm.analysis.findings import find_all
+from roofterm.analysis.gaps import gap_table
 from roofterm.analysis.graphs import replay_groups
 from roofterm.analysis.hardware_counters import counter_rows
+from roofterm.analysis.hints import hints
 from roofterm.analysis.iteration_table import iteration_table
 from roofterm.analysis.iterations import as_steps, engine_iterations, facts_of_steps, find_iterations
 from roofterm.analysis.joining import Joined, with_captures
@@ -298,6 +300,10 @@ class Study:
         work = self.captured.hung(self.selection(scope).work)
         return module_rows(self.bounded(scope), work, work_modules(self.joined, work), self.device)
 
+    def hints(self, slice_id: int) -> list[str]:
+        """What the torch.profiler guide's reading table says of a slice, one sentence a row that fits."""
+        return hints(self, slice_id)
+
     def dispatch_chain(self, slice_id: int) -> list[results.ChainLink]:
         """What led to a slice: annotation, module, Python line, op, call, work."""
         return dispatch_chain(self, slice_id)
@@ -380,6 +386,8 @@ class Study:
         part = self._part(scope)
         if by == "iteration":
             return self._iteration_table(scope)
+        if by == "gap":
+            return gap_table(self, scope)
         if by == "collective":
             calls = self.collective_calls.filter(pl.col("slice").is_in(part.work["slice"].implode()))
             return collective_table(calls, self.matched_calls, self.device)

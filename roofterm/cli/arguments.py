@@ -99,7 +99,7 @@ COMMANDS = (
             _value(
                 "--by",
                 help="kernel (default), op, category, collective or iteration",
-                choices=("kernel", "op", "category", "collective", "iteration"),
+                choices=("kernel", "op", "category", "collective", "gap", "iteration"),
                 default="kernel",
             ),
             _value("--group", help="split the rows of ops by input shape", choices=("shape",)),

@@ -161,6 +161,21 @@ TABLE_COLUMNS: dict[str, tuple[Column, ...]] = {
 }
 """Columns of each table for people, most wanted first: what does not fit the width is left out from the end."""
 
+TABLE_COLUMNS["gap"] = (
+    Column("name", "meanwhile on the host", words, right=False, least=20),
+    Column("total_us", "gap", duration_us),
+    SHARE,
+    CATEGORY,
+    Column("start_us", "start", duration_us),
+    Column("device", "device", count),
+    Column("step", "step", words, right=False),
+    Column("after", "until", words, right=False),
+    Column("before", "since", words, right=False),
+    Column("host_wait_us", "host wait", duration_us),
+    Column("kernel_gap_us", "kernel gap", duration_us),
+    Column("thread", "thread", words, right=False),
+)
+
 
 STEP_COLUMNS = (
     Column("name", "step", words, right=False, least=16),

@@ -9,11 +9,14 @@ import polars as pl
 from roofterm.analysis.categories import TITLES
 from roofterm.text.units import bytes_text, count, duration_us, pct
 from roofterm.tui.widgets.detail import Details, Fact
+from roofterm_parsers.profile import WORK_KINDS
 
 if TYPE_CHECKING:
     from roofterm.analysis.study import Study
 
 US_PER_PS = 1e-6
+
+WORK = frozenset(int(kind) for kind in WORK_KINDS)
 
 
 def slice_details(study: Study, slice_id: int) -> Details:
@@ -32,8 +35,18 @@ def slice_details(study: Study, slice_id: int) -> Details:
         *_copy(profile.copies, slice_id),
         *_op(study, slice_id),
         *_collective(profile.collectives, slice_id),
+        *_chain(study, slice_id),
+        *(Fact("hint", text) for text in study.hints(slice_id)),
     ]
     return Details(_name(study, slice_id), facts)
+
+
+def _chain(study: Study, slice_id: int) -> list[Fact]:
+    """The way from the host to a piece of device work, outermost first; of a host slice there is none to show."""
+    if study.profile.links.height == 0 or int(study.kind[slice_id]) not in WORK:
+        return []
+    links = study.dispatch_chain(slice_id)
+    return [Fact("Dispatch chain"), *(Fact(link.kind, link.name) for link in links)] if len(links) > 1 else []
 
 
 def _name(study: Study, slice_id: int) -> str:

@@ -96,6 +96,16 @@ class FakeStudy:
         self.selection(scope)
         return self._tables[by].head(0) if self._host_only and by != "op" else self._tables[by]
 
+    def dispatch_chain(self, slice_id: int) -> list[results.ChainLink]:
+        """The launching call and the work, as far as the profile links them."""
+        names = self.profile.names["text"].gather(self.profile.slices["name"])
+        links = self.profile.links.filter(pl.col("work") == slice_id)
+        calls = [results.ChainLink("call", str(names[launch]), None, None, launch) for launch in links["launch"].drop_nulls()]
+        return [*calls, results.ChainLink("kernel", str(names[slice_id]), None, None, slice_id)]
+
+    def hints(self, slice_id: int) -> list[str]:
+        return []
+
     def selection(self, scope: Scope) -> Selection:
         numbers = self.profile.steps["number"].to_list()
         if scope.step not in ("all", "steady") and int(scope.step.split("-")[0]) not in numbers:
