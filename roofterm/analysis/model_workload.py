@@ -129,6 +129,7 @@ class _Maker:
             channels=channels,
             weight_bytes=stored.bytes(weights, channels),
             weight_type=stored.name,
+            product=True,
             kept=kept,
             activation_read=calls * rows * k * item,
             activation_write=calls * rows * n * item,

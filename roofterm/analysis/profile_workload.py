@@ -330,6 +330,7 @@ def _base_part(one: _Distinct, row: dict[str, Any]) -> Part:
         channels=weights / one.summed if one.summed else 0.0,
         weight_bytes=weight_read,
         weight_type=one.dtype,
+        product=bool(one.n) or one.category in (Category.CONV, Category.MOE),
         kv_read=row["kv_read"] if roles_known else 0.0,
         kv_write=row["kv_write"] if roles_known else 0.0,
         activation_read=row["activation_read"] if roles_known else 0.0,

@@ -78,6 +78,8 @@ class Part(msgspec.Struct, frozen=True):
     weight_bytes: float = 0.0
     weight_type: str | None = None
     """type that the weights are stored in"""
+    product: bool = False
+    """with a matrix of weights, or the gradient of such a one; not of activations with one another"""
     kept: bool = False
     """quantisation leaves its weights alone, as formats do with embedding and head"""
     kv_read: float = 0.0
@@ -158,7 +160,7 @@ def in_arithmetic(part: Part, dtype: str, base: str | None = None) -> Part:
     stored, was = ITEM_BYTES["fp32" if dtype == "tf32" else dtype], ITEM_BYTES["fp32" if part.dtype == "tf32" else part.dtype]
     ratio = stored / was
     narrow = stored < ITEM_BYTES["bf16"]
-    if narrow and (part.kept or part.category not in (Category.GEMM, Category.MOE, Category.CONV)):
+    if narrow and (part.kept or not part.product):
         return part
     changed = msgspec.structs.replace(
         part,
