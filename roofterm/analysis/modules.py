@@ -37,7 +37,7 @@ class Modules(NamedTuple):
     of_work: I64
     """row of the two lists for each piece, NONE where nothing tells"""
     names: list[str]
-    """Linear_22: class and number of the instance; of a compiled program the path"""
+    """Linear_22: class and number of the instance; of a compiled program the last two parts of the path"""
     paths: list[str | None]
     """the modules around it, from the outermost: Model_0/Layer_5/Linear_22"""
 
@@ -160,7 +160,7 @@ def _with_instructions(profile: Profile, work: pl.DataFrame, modules: Modules) -
     known = op.is_not_null().to_numpy()
     by_name = np.where(known, of_op[op.fill_null(0).to_numpy()], NONE)
     found = np.where(modules.of_work == NONE, by_name, modules.of_work)
-    return Modules(found, modules.names + distinct, [*modules.paths, *distinct])
+    return Modules(found, modules.names + ["/".join(path.split("/")[-2:]) for path in distinct], [*modules.paths, *distinct])
 
 
 def instruction_paths(framework_ops: pl.Series) -> pl.Series:

@@ -22,6 +22,7 @@ from roofterm.report.as_markdown import markdown_table
 from roofterm.report.columns import PROFILE
 from roofterm.report.plain_table import plain_table
 from roofterm.results import Coverage, DeviceInfo, Roof, RooflineRow
+from roofterm.text.safe import safe_text
 from roofterm.text.units import count
 from roofterm.tui.frames import roofline_frame
 
@@ -107,7 +108,7 @@ def _give(args: Arguments, profiles: list[Labelled], frame: pl.DataFrame, top: i
     elif args.format == "markdown":
         write(args, markdown_table(table, columns))
     else:
-        lines = [line for one in profiles for line in coverage_lines(f"{one.label}: {_device(one)}, {one.scope}", one.coverage)]
+        lines = [line for one in profiles for line in coverage_lines(f"{safe_text(one.label)}: {_device(one)}, {one.scope}", one.coverage)]
         lines += _of_other_devices(profiles)
         every = [(profiles[number], profiles[number].rows[row]) for number, row in frame.select("number", "row").head(MOST).iter_rows()]
         drawn = [msgspec.structs.replace(row, category=one.label) for one, row in every]
@@ -119,12 +120,12 @@ def _give(args: Arguments, profiles: list[Labelled], frame: pl.DataFrame, top: i
 
 
 def _device(one: Labelled) -> str:
-    return "no device" if one.device is None else one.device.model or one.device.name or "unknown device"
+    return "no device" if one.device is None else one.device.model or safe_text(one.device.name or "unknown device")
 
 
 def _of_other_devices(profiles: list[Labelled]) -> list[str]:
     first = _device(profiles[0])
-    others = [one.label for one in profiles if _device(one) != first]
+    others = [safe_text(one.label) for one in profiles if _device(one) != first]
     if not others:
         return []
     return [f"drawn are the roofs of {first}; shares of the roof are those of each profile's own device ({', '.join(others)}: another one)"]

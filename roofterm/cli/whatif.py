@@ -33,6 +33,7 @@ from roofterm.report.as_markdown import markdown_table
 from roofterm.report.columns import SWEEP_COLUMNS, WHATIF_COLUMNS
 from roofterm.report.plain_table import plain_table
 from roofterm.results import DeviceInfo, Roof, SweepRow, WhatIf, WhatIfRow, WhatIfState
+from roofterm.text.safe import safe_text
 from roofterm.text.units import bytes_text, count, duration_us, figures, pct, si
 
 MOST_TEXT = 20
@@ -172,7 +173,7 @@ def _give(args: Arguments, answers: list[WhatIf], machine: Machine) -> None:
             lines += [*_text(answer, machine), "", *plain_table(mine, columns, width())]
             left = frame.filter(pl.col("phase").eq_missing(answer.base.phase)).height - mine.height
             lines += [f"{count(left)} parts more; --top 0 shows all"] if left > 0 else []
-            lines += ["", *folded([f"held: {'; '.join(answer.held)}"]), ""]
+            lines += ["", *folded([safe_text(f"held: {'; '.join(answer.held)}")]), ""]
         write(args, lines[:-1])
 
 
@@ -224,7 +225,7 @@ def _text(answer: WhatIf, machine: Machine) -> list[str]:
     for limit in answer.limits:
         lines.append(f"{'batch':16}{count(limit.batch) if limit.batch is not None else 'none':>9}  {limit.text}")
     lines.append(f"{'roofs':16}{_roof_text(machine)}")
-    return [part for line in lines for part in wrap(line, width(), subsequent_indent=" " * 16) or [""]]
+    return [part for line in lines for part in wrap(safe_text(line), width(), subsequent_indent=" " * 16) or [""]]
 
 
 def _step(state: WhatIfState) -> str:
@@ -300,7 +301,7 @@ def _give_sweep(args: Arguments, bases: Sequence[Base], sweeps: list[Sweep], mac
                 *plain_table(mine, SWEEP_COLUMNS, width()),
                 "",
             ]
-        write(args, [*lines, *folded([f"held: {'; '.join(sweeps[0].held)}"])])
+        write(args, [*lines, *folded([safe_text(f"held: {'; '.join(sweeps[0].held)}")])])
 
 
 def _flat(row: SweepRow) -> dict[str, object]:

@@ -137,6 +137,14 @@ def test_text_keeps_to_the_width(config: str, monkeypatch: pytest.MonkeyPatch, c
             assert max(map(cell_width, lines)) <= width
 
 
+def test_a_name_out_of_a_configuration_is_made_safe(config: str, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    values = json.loads(Path(config).read_text())
+    Path(config).write_text(json.dumps({**values, "_name_or_path": "a\x1b[2Jb"}))
+    text = said(capfdbinary, "--model", config, "--device", "h100")
+    assert "\x1b" not in text
+    assert "a\\x1b[2Jb" in text
+
+
 def test_rows_as_csv_and_markdown(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     rows = list(csv.DictReader(io.StringIO(said(capfdbinary, str(H100), "--dtype", "fp8", "--format", "csv", "--top", "5"))))
     assert len(rows) == 5
