@@ -49,8 +49,9 @@ def main(folder: Path) -> None:
     both.mkdir(exist_ok=True)
     ranks, meetings = play(Plan(steps=3, slow=(1, 11)), count=2)
     for rank in ranks:
-        write(both / f"rank{rank.number}.pt.trace.json.gz", both / f"rank{rank.number}.expected.json", rank)
-    write_meetings(both / "ranks.expected.json", ranks, meetings)
+        stem = f"rank{rank.number}"
+        write(both / f"{stem}.pt.trace.json.gz", folder / f"{both.name}.{stem}.expected.json", rank)
+    write_meetings(folder / f"{both.name}.ranks.expected.json", ranks, meetings)
 
 
 def play(plan: Plan, count: int) -> tuple[list[Rank], list[Meeting]]:

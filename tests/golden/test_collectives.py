@@ -37,7 +37,7 @@ def dlrm() -> Study:
 
 
 def played() -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = json.loads((SAMPLE / "ranks.expected.json").read_text())["collectives"]
+    rows: list[dict[str, Any]] = json.loads(SAMPLE.with_name(f"{SAMPLE.name}.ranks.expected.json").read_text())["collectives"]
     return rows
 
 

@@ -30,8 +30,13 @@ def study(name: str) -> Study:
     return Study(open_profile(path if path.is_dir() else SAMPLES / f"{name}.pt.trace.json.gz"))
 
 
+def expected_of(folder: Path, name: str) -> Path:
+    """The figures of a profile in a folder stand beside the folder, which holds profiles alone."""
+    return folder / f"{name.replace('/', '.')}.expected.json"
+
+
 def expected(name: str) -> dict[str, Any]:
-    figures: dict[str, Any] = json.loads((SAMPLES / f"{name}.expected.json").read_text())
+    figures: dict[str, Any] = json.loads(expected_of(SAMPLES, name).read_text())
     return figures
 
 
@@ -135,7 +140,7 @@ def test_stacks_give_negative_self_times_as_the_profiler_has_them():
 
 
 def test_two_ranks_keep_their_kernels_apart():
-    want = json.loads((TWO_RANKS / "ranks.expected.json").read_text())["summary"]
+    want = json.loads(expected_of(SAMPLES, f"{TWO_RANKS.name}/ranks").read_text())["summary"]
     assert fits(want, study(TWO_RANKS.name).summary()) == {}
 
 
@@ -151,7 +156,7 @@ def test_script_writes_the_same_sample_again(made_again, name):
     """Compared inflated, since another zlib may deflate the same bytes otherwise."""
     trace = f"{name}.pt.trace.json.gz"
     assert gzip.decompress((made_again / trace).read_bytes()) == gzip.decompress((SAMPLES / trace).read_bytes())
-    assert (made_again / f"{name}.expected.json").read_bytes() == (SAMPLES / f"{name}.expected.json").read_bytes()
+    assert expected_of(made_again, name).read_bytes() == expected_of(SAMPLES, name).read_bytes()
 
 
 @pytest.mark.parametrize("name", SYNTHETIC)
