@@ -279,7 +279,7 @@ HLO_FACTS = pl.Schema(
         "xprof_model_flops": pl.Float64,
         "xprof_bytes": pl.Float64,
         "xprof_hbm_bytes": pl.Float64,
-        "xprof_category": pl.String,
+        "xprof_category": pl.String,  # "": an op of the framework alone, whose type is the category
         "on_chip_read_bytes": pl.Float64,  # of a TPU's memories on the chip together, also such as hlo_ops has no column for
         "on_chip_write_bytes": pl.Float64,
         "autotuned": pl.Boolean,

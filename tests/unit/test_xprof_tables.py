@@ -14,7 +14,7 @@ from roofterm.analysis.xprof.memory_profile import xprof_memory_profile
 from roofterm.analysis.xprof.op_profile import xprof_op_profile
 from roofterm_parsers.profile import Profile, Source
 from roofterm_parsers.xplane.reader import read
-from tests.xspace import Plane, Ref, space, tpu_plane
+from tests.xspace import Hlo, Plane, Ref, Signed, metadata_plane, space, tpu_plane
 
 US = 1_000_000
 VERSION = "2.24.2"
@@ -118,6 +118,57 @@ def test_kernel_stats_count_launches_of_one_shape_together() -> None:
     rows = xprof_kernel_stats(opened(gpu), VERSION)
     facts = ("grid_dim", "occurrences", "total_duration_us", "avg_duration_us", "min_duration_us", "max_duration_us")
     assert [tuple(row[name] for name in facts) for row in rows] == [("1,1,1", 2, 6, 3, 2, 4), ("8,1,1", 1, 1, 1, 1, 1)]
+
+
+def gpu_of_two_programs() -> tuple[Plane, Plane]:
+    """Both programs have an instruction `op`; the first one's is an addition, the second one's a copy."""
+    modules = [Hlo("jit_a", 20), Hlo("jit_b", 21)]
+    for module, opcode in zip(modules, ("add", "copy"), strict=True):
+        module.computation("main")
+        module.op("p", "parameter", "f32[8]", parameter=0)
+        module.op("op", opcode, "f32[8]", ("p",) * (2 if opcode == "add" else 1))
+    gpu = Plane("/device:GPU:0", id=2, stats={"device_vendor": "Nvidia", "compute_cap_major": 9, "compute_cap_minor": 0})
+    return metadata_plane(*modules), gpu
+
+
+def launched(gpu: Plane, kernel: str, at: int, **stats: Any) -> bytes:
+    details = Ref("regs:32 static_shared:0 dynamic_shared:0 grid:1,1,1 block:64,1,1 occ_pct:50")
+    return gpu.event(kernel, at * US, US, kernel_details=details, **stats)
+
+
+def test_neighbours_of_one_name_within_a_step_are_one_instruction_even_of_two_programs() -> None:
+    metadata, gpu = gpu_of_two_programs()
+    host = Plane("/host:CPU", id=1)
+    steps = [host.event("train", i * 100 * US, 90 * US, step_num=Signed(i), _r=Signed(1)) for i in range(2)]
+    calls = [host.event("cuLaunchKernel", at * US, US, correlation_id=number) for number, at in ((1, 5), (2, 10), (3, 110))]
+    host.line("main", [steps[0], *calls[:2], steps[1], calls[2]])
+    kernels = [launched(gpu, "k", number * 10, correlation_id=number, hlo_op=Ref("op"), hlo_module=Ref("m"), program_id=Signed(program))
+               for number, program in ((1, 20), (2, 21), (3, 21))]  # fmt: skip
+    gpu.line("Stream #1(Kernel)", kernels)
+    rows = xprof_hlo_stats(opened(metadata, gpu, host), VERSION)
+    # The second program's first run comes right after the first program's, in the same step.
+    assert [(row["program_id"], row["category"], row["occurrences"]) for row in rows] == [
+        ("20", "non-fusion elementwise", 2),
+        ("21", "data formatting", 1),
+    ]
+
+
+def test_a_framework_op_without_hlo_is_one_op_for_each_of_its_kernels() -> None:
+    metadata, gpu = gpu_of_two_programs()
+    gpu.line("Stream #1(Kernel)", [launched(gpu, name, i * 10, tf_op=Ref("layer/Mul:Mul")) for i, name in enumerate("xxy")])
+    rows = xprof_hlo_stats(opened(metadata, gpu), VERSION)
+    assert [(row["hlo_op_name"], row["category"], row["occurrences"]) for row in rows] == [
+        ("layer/Mul/x", "Mul", 2),
+        ("layer/Mul/y", "Mul", 1),
+    ]
+
+
+def test_a_kernel_whose_instruction_is_not_in_the_hlo_is_the_modules() -> None:
+    metadata, gpu = gpu_of_two_programs()
+    told: dict[str, Any] = {"hlo_module": Ref("m"), "tf_op": Ref("XlaModule:"), "name": Ref("a/b")}
+    kernels = [launched(gpu, "k", i * 10, hlo_op=Ref("op"), program_id=Signed(program), **told) for i, program in enumerate((20, 99))]
+    gpu.line("Stream #1(Kernel)", kernels)
+    assert sorted(row["op_name"] for row in xprof_kernel_stats(opened(metadata, gpu), VERSION)) == ["", "XlaModule"]
 
 
 def allocator(uses: list[int]) -> Plane:

@@ -23,8 +23,8 @@ from roofterm_parsers.xplane.wire import I64, U32
 UNKNOWN = -(1 << 63)
 NO_ROW = 0xFFFFFFFF
 
-GpuOp = Callable[[int | None, str, str, str], int]
-"""(program id, module, hlo_op, framework op) to a row of hlo_ops"""
+GpuOp = Callable[[int | None, str, str, str, bool], int]
+"""(program id, module, hlo_op, framework op, whether `tf_op` states that) to a row of hlo_ops"""
 
 
 def add_device_line(making: Making, plane: Plane, line: Line, device: int, modules: dict[int, str], gpu_op: GpuOp) -> bool:
@@ -188,16 +188,18 @@ def _launch_columns(text: str) -> tuple[int | float | None, ...]:
     return (launch.registers, launch.shared_bytes, *(launch.grid or (None,) * 3), *(launch.block or (None,) * 3), launch.occupancy_pct)
 
 
-def add_gpu_ops(making: Making, stats: LineStats, ids: U32, gpu_op: GpuOp) -> None:
-    """The HLO instruction, or at least the framework's op, that each event of the stream belongs to."""
+def add_gpu_ops(making: Making, stats: LineStats, ids: U32, gpu_op: GpuOp, among: I64 | None = None) -> None:
+    """The HLO instruction, or at least the framework's op, that each event (of those `among`) belongs to."""
     op_code, ops = stats.texts("hlo_op")
     module_code, modules = stats.texts("hlo_module")
     framework_code, frameworks = _first_texts(stats, "name", "level 0", "annotation", "tf_op")
+    own_code, _ = _first_texts(stats, "tf_op")
     program = stats.integers("program_id", UNKNOWN)
-    told = np.flatnonzero((op_code != NONE) | (framework_code != NONE))
+    said = (op_code != NONE) | (framework_code != NONE)
+    told = np.flatnonzero(said) if among is None else among[said[among]]
     if told.size == 0:
         return
-    keys = np.stack([program[told], op_code[told], module_code[told], framework_code[told]], axis=1)
+    keys = np.stack([program[told], op_code[told], module_code[told], framework_code[told], own_code[told] != NONE], axis=1)
     distinct, back = np.unique(keys, axis=0, return_inverse=True)
     rows = [
         gpu_op(
@@ -205,8 +207,9 @@ def add_gpu_ops(making: Making, stats: LineStats, ids: U32, gpu_op: GpuOp) -> No
             modules[module] if module != NONE else "",
             ops[op] if op != NONE else "",
             frameworks[framework] if framework != NONE else "",
+            bool(own),
         )
-        for program, op, module, framework in distinct.tolist()
+        for program, op, module, framework, own in distinct.tolist()
     ]
     making.gather.add_rows("hlo", {"slice": ids[told], "op": np.array(rows, np.int64)[back.reshape(-1)]})
 

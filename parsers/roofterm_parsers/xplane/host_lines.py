@@ -45,6 +45,8 @@ def add_host_line(making: Making, plane: Plane, line: Line, cpu_op: GpuOp) -> No
         add_gpu_ops(making, stats, ids, cpu_op)
     else:
         _add_full_names(making, plane, ids, code, cpu_op)
+        if correlated.size:
+            add_gpu_ops(making, stats, ids, cpu_op, correlated)
     _add_memory(making, line, stats, texts, code)
     add_flows(making, line, stats)
 
@@ -68,7 +70,7 @@ def _add_full_names(making: Making, plane: Plane, ids: U32, code: Codes, op: Gpu
     for i, metadata in enumerate(code.ids):
         found = plane.event_metadata.get(metadata)
         if found is not None and found.display_name and found.name and found.display_name != found.name:
-            rows[i] = op(None, "", "", found.name)
+            rows[i] = op(None, "", "", found.name, False)
     own = rows[code.of_event]
     named = own != NO_ROW
     if named.any():

@@ -39,18 +39,20 @@ class Programs:
         self._programs: dict[int, Program | None] = {}
         self._unfound: Counter[str] = Counter()
         self._uncosted: Counter[str] = Counter()
-        self._made: dict[tuple[int | None, str, str, str], int] = {}
+        self._made: dict[tuple[int | None, str, str, str, bool], int] = {}
         self._unread = 0
 
-    def row(self, program: int | None, module: str, hlo_op: str, framework_op: str) -> int:
-        """The row of hlo_ops for events that state these."""
-        key = (program, module, hlo_op, framework_op)
+    def row(self, program: int | None, module: str, hlo_op: str, framework_op: str, stated: bool = False) -> int:
+        """The row of hlo_ops for events that state these; `stated`: the framework's op under the name that XProf knows."""
+        key = (program, module, hlo_op, framework_op, stated)
         row = self._made.get(key)
         if row is None:
-            row = self._made[key] = self._row(None if program is None else program & 0xFFFFFFFFFFFFFFFF, module, hlo_op, framework_op)
+            row = self._made[key] = self._row(
+                None if program is None else program & 0xFFFFFFFFFFFFFFFF, module, hlo_op, framework_op, stated
+            )
         return row
 
-    def _row(self, program: int | None, module: str, hlo_op: str, framework_op: str) -> int:
+    def _row(self, program: int | None, module: str, hlo_op: str, framework_op: str, stated: bool) -> int:
         name = hlo_op.rsplit("::", 1)[-1]
         found = self._program(program)
         one = found.module.by_name.get(name) if found is not None else None
@@ -62,7 +64,7 @@ class Programs:
             if name:
                 self._unfound[name] += 1
             op = {"program": module or None, "name": name or None, "framework_op": framework_op or None, "flops_from": "none"}
-            facts = {}
+            facts = {"xprof_category": ""} if stated and not name else {}
         return self._rows.add({"program_id": program, **op}, facts)
 
     def _program(self, program: int | None) -> Program | None:

@@ -6,6 +6,8 @@ import re
 from typing import NamedTuple
 
 UNKNOWN = ""
+XLA_LAUNCH = "XlaModule:"
+"""The framework op that XLA writes on each launch of a kernel."""
 _NAME = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_./>-]*")
 _TYPE = re.compile(r"[A-Z_][a-zA-Z0-9_]*")
 _JAX_TYPE = re.compile(r"[a-z_][a-z0-9_]*(\[.*\])?", re.DOTALL)

@@ -133,5 +133,5 @@ def _matrix_shares(profile: Profile, version: str) -> dict[str, float]:
         schema={"op": pl.String, "us": pl.Float64, "matrix": pl.Boolean},
         orient="row",
     )
-    shares = kernels.group_by("op").agg((pl.col("us") * pl.col("matrix")).sum() / pl.col("us").sum())
+    shares = kernels.group_by("op").agg(((pl.col("us") * pl.col("matrix")).sum() / pl.col("us").sum()).fill_nan(0.0))
     return dict(shares.iter_rows())

@@ -6,11 +6,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from roofterm.analysis.xprof.framework_names import framework_op_of
+from roofterm.analysis.xprof.framework_names import XLA_LAUNCH, framework_op_of
 from roofterm_parsers.profile import HOST_CALL_KINDS, Profile, TrackKind
-
-XLA_LAUNCH = "XlaModule:"
-"""The framework op that XLA writes on each launch of a kernel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +54,7 @@ def _events(profile: Profile) -> pl.DataFrame:
         "slice", "track", "start_ps", end_ps=pl.col("start_ps") + pl.col("dur_ps"), at="offset", kind="kind", name_id="name"
     )
     full = profile.hlo_ops.with_row_index("op").filter(pl.col("program_id").is_null() & pl.col("name").is_null())
+    full = full.join(_stated_alone(profile), on="op", how="anti")
     full_names = profile.hlo.join(full.select("op", "framework_op"), on="op").select("slice", full="framework_op")
     slices = slices.join(full_names, on="slice", how="left", maintain_order="left")
     texts = pl.coalesce(slices["full"], profile.names["text"].gather(slices["name_id"]))
@@ -82,11 +80,16 @@ def _read(texts: pl.Series) -> pl.DataFrame:
 
 
 def _launches(profile: Profile, slices: pl.DataFrame) -> pl.DataFrame:
-    calls = slices.filter(pl.col("kind").is_in([int(kind) for kind in HOST_CALL_KINDS])).join(
-        profile.hlo.select("slice"), on="slice", how="semi"
-    )
-    op = framework_op_of(XLA_LAUNCH)
-    return calls.with_columns(name=pl.lit(op.name), type=pl.lit(op.type))
+    """Calls that launch what a framework's op is known of: XLA's name for its own, else that op."""
+    stated = profile.hlo_ops.with_row_index("op").join(_stated_alone(profile), on="op").select("op", stated="framework_op")
+    ops = profile.hlo.join(stated, on="op", how="left").select("slice", stated=pl.col("stated").fill_null(XLA_LAUNCH))
+    calls = slices.filter(pl.col("kind").is_in([int(kind) for kind in HOST_CALL_KINDS])).join(ops, on="slice")
+    return calls.drop("text").join(_read(calls["stated"]), left_on="stated", right_on="text")
+
+
+def _stated_alone(profile: Profile) -> pl.DataFrame:
+    """The `op` rows of ops that events state by the framework's name alone."""
+    return profile.hlo_facts.filter(pl.col("xprof_category") == "").select("op")
 
 
 def _allocations(profile: Profile) -> pl.DataFrame:

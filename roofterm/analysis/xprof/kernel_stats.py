@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from roofterm.analysis.xprof.framework_names import XLA_LAUNCH, framework_op_of
 from roofterm.analysis.xprof.peaks import planes, version_numbers
 from roofterm.analysis.xprof.source import framework_op
 from roofterm_parsers.profile import Profile
@@ -23,31 +24,35 @@ _TENSOR_CORE_NAMES = (
 """Parts of Nvidia kernels' names by which XProf knows tensor cores."""
 _MATRIX_CORES = re.compile(r"mfma|wmma|_xdl|gtcx|gemm_fusion|attn_fwd|TileFmha(Bwd)?Shape<|_MI\d+x\d+x\d+")
 """Parts of AMD kernels' names by which later versions know matrix cores (as their answers show; the list is not public)."""
+_SHOWN = pl.Struct({"op_name": pl.String, "eligible": pl.Boolean, "uses": pl.Boolean})
 _LAUNCH = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
 
 
 def xprof_kernel_stats(profile: Profile, version: str) -> list[dict[str, Any]]:
-    """Rows by column id, most time first; kernels shorter than 1 ns or without launch details are not counted."""
+    """Rows by column id, most time first; kernels without a length or without launch details are not counted."""
     numbers = version_numbers(version)
     kernels = _kernels(profile)
     amd = numbers >= AMD_KNOWN_FROM and any(stats.get("device_vendor") == "AMD" for stats in planes(profile, "gpu"))
-    key = ["kernel_name", *_LAUNCH, "registers", "shared", "framework_op"]
-    found = kernels.group_by(key).agg(
-        pl.len().alias("occurrences"),
-        pl.col("ns").sum().alias("total"),
-        pl.col("ns").min().alias("least"),
-        pl.col("ns").max().alias("most"),
-        pl.col("occupancy").first(),
+    said = ["kernel_name", "framework_op", "stated"]
+    kinds = kernels.select(said).unique(maintain_order=True)
+    kinds = kinds.with_columns(
+        pl.Series("shown", [_shown(name, op, stated, numbers, amd) for name, op, stated in kinds.iter_rows()], _SHOWN)
+    ).unnest("shown")
+    key = ["kernel_name", *_LAUNCH, "registers", "shared", "op_name", "eligible", "uses"]
+    found = (
+        kernels.join(kinds, on=said, how="left", maintain_order="left")
+        .group_by(key)
+        .agg(
+            pl.len().alias("occurrences"),
+            pl.col("ns").sum().alias("total"),
+            pl.col("ns").min().alias("least"),
+            pl.col("ns").max().alias("most"),
+            pl.col("occupancy").first(),
+        )
     )
     found = found.sort(["total", *key], descending=[True, *[False] * len(key)]).head(MOST_KERNELS)
     rows = []
     for rank, row in enumerate(found.iter_rows(named=True), 1):
-        op = framework_op(row["framework_op"])
-        name = row["kernel_name"]
-        uses = bool(_MATRIX_CORES.search(name)) if amd else any(part in name for part in _TENSOR_CORE_NAMES)
-        eligible = _eligible(op.rstrip(":"))
-        if numbers >= AMD_KNOWN_FROM:
-            eligible |= uses or "dot_general" in op or "conv_general_dilated" in op
         rows.append(
             {
                 "rank": float(rank),
@@ -57,9 +62,9 @@ def xprof_kernel_stats(profile: Profile, version: str) -> list[dict[str, Any]]:
                 "block_dim": ",".join(str(row[f"block_{axis}"]) for axis in "xyz"),
                 "grid_dim": ",".join(str(row[f"grid_{axis}"]) for axis in "xyz"),
                 "occupancy_pct": float(row["occupancy"]),
-                "is_op_tensor_core_eligible": eligible,
-                "is_kernel_using_tensor_core": uses,
-                "op_name": op.removesuffix(":") if numbers >= BARE_OP_NAMES_FROM else op,
+                "is_op_tensor_core_eligible": row["eligible"],
+                "is_kernel_using_tensor_core": row["uses"],
+                "op_name": row["op_name"],
                 "occurrences": float(row["occurrences"]),
                 "total_duration_us": row["total"] / 1e3,
                 "avg_duration_us": (row["total"] // row["occurrences"]) / 1e3,
@@ -70,11 +75,23 @@ def xprof_kernel_stats(profile: Profile, version: str) -> list[dict[str, Any]]:
     return rows
 
 
+def _shown(name: str, stated_op: str, stated: bool, numbers: tuple[int, ...], amd: bool) -> dict[str, Any]:
+    """A kernel's op as the table names it, and whether op and kernel can use tensor cores."""
+    op = framework_op(stated_op)
+    uses = bool(_MATRIX_CORES.search(name)) if amd else any(part in name for part in _TENSOR_CORE_NAMES)
+    eligible = _eligible(op.rstrip(":"))
+    if numbers >= AMD_KNOWN_FROM:
+        eligible |= (uses and stated) or "dot_general" in op or "conv_general_dilated" in op
+    return {"op_name": framework_op_of(op).name if numbers >= BARE_OP_NAMES_FROM else op, "eligible": eligible, "uses": uses}
+
+
 def _kernels(profile: Profile) -> pl.DataFrame:
     """Kernels with launch details: kernel_name, launch, registers, shared, framework_op, ns."""
-    known = profile.hlo_facts.filter(pl.col("xprof_category").is_not_null()).select("op")
-    named = profile.hlo_ops.with_row_index("op").join(known, on="op").select("op", "framework_op")
-    ops = profile.hlo.join(named, on="op").select("slice", "framework_op")
+    known = profile.hlo_facts.select("op", "xprof_category")
+    named = profile.hlo_ops.with_row_index("op").join(known, on="op", how="left")
+    # An instruction that is not in the HLO has the name that XLA gives all its launches.
+    shown = pl.when(pl.col("xprof_category").is_not_null()).then("framework_op").when(pl.col("name").is_not_null()).then(pl.lit(XLA_LAUNCH))
+    ops = profile.hlo.join(named.select("op", framework_op=shown, stated=pl.lit(True)), on="op").select("slice", "framework_op", "stated")
     rows = profile.kernels["slice"]
     frame = profile.kernels.filter(pl.col("grid_x").is_not_null()).select(
         "slice",
@@ -85,12 +102,13 @@ def _kernels(profile: Profile) -> pl.DataFrame:
         pl.col("occupancy_pct").fill_null(0.0).alias("occupancy"),
     )
     texts = profile.names["text"].gather(profile.slices["name"].gather(rows))
-    facts = pl.DataFrame({"slice": rows, "kernel_name": texts, "ns": profile.slices["dur_ps"].gather(rows) // 1000})
+    length = profile.slices["dur_ps"].gather(rows)
+    facts = pl.DataFrame({"slice": rows, "kernel_name": texts, "ns": length // 1000, "timed": length > 0})
     return (
         frame.join(facts, on="slice", maintain_order="left")
-        .filter(pl.col("ns") > 0)
+        .filter("timed")
         .join(ops, on="slice", how="left", maintain_order="left")
-        .with_columns(pl.col("framework_op").fill_null(""))
+        .with_columns(pl.col("framework_op").fill_null(""), pl.col("stated").fill_null(False))
     )
 
 

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import polars as pl
 
 from roofterm.analysis.xprof.device_events import device_events
+from roofterm.analysis.xprof.framework_names import framework_op_of
+from roofterm.analysis.xprof.step_groups import NO_GROUP, groups
 from roofterm.analysis.xprof.tpu_steps import step_markers, steps_of
 from roofterm_parsers.profile import Profile
 
@@ -59,6 +61,8 @@ def op_metrics(profile: Profile, hardware: str, version: tuple[int, ...]) -> OpM
     events = device_events(profile, hardware)
     costs = _costs(profile, hardware)
     spans = _spans(profile, events, hardware)
+    if hardware == "GPU":
+        events, costs = _by_kernel(profile, _runs(profile, events, costs), costs)
     return _aggregate(events, costs, spans, hardware == "TPU" and version < EVENT_COSTS_UNTIL)
 
 
@@ -89,6 +93,51 @@ def _by_category(events: pl.DataFrame, costs: pl.DataFrame) -> Iterator[dict[str
     for _, own in events.join(costs.select("op", "category"), on="op", how="left").sort("device").group_by(["device"], maintain_order=True):
         counted = own.drop_nulls("category").group_by("category").agg(pl.col("self_ps").sum())
         yield dict(counted.iter_rows())
+
+
+def _runs(profile: Profile, events: pl.DataFrame, costs: pl.DataFrame) -> pl.DataFrame:
+    """Within a step XProf takes neighbours of one name on a stream for one instruction, even of two programs: the first one's."""
+    hlo = costs.filter(pl.col("name") != "")
+    if hlo["name"].n_unique() == hlo.height:
+        return events
+    rows = events["slice"]
+    group = pl.Series("group", groups(profile)[rows.to_numpy()])
+    track, at = profile.slices["track"].gather(rows), profile.slices["offset"].gather(rows).alias("at")
+    known = events.with_columns(group, track, at, row=pl.int_range(pl.len())).join(costs.select("op", "name"), on="op").sort("track", "at")
+    new = (pl.col("name") != pl.col("name").shift(1)) | (pl.col("group") != pl.col("group").shift(1))
+    new |= (pl.col("track") != pl.col("track").shift(1)) | (pl.col("group") == NO_GROUP) | (pl.col("name") == "")
+    run = new.fill_null(True).cum_sum()
+    first = known.with_columns(run=run).with_columns(first=pl.col("op").first().over("run")).select("row", "first")
+    joined = (
+        events.with_row_index("row").with_columns(pl.col("row").cast(pl.Int64)).join(first, on="row", how="left", maintain_order="left")
+    )
+    return joined.with_columns(op=pl.coalesce("first", "op")).drop("row", "first")
+
+
+def _by_kernel(profile: Profile, events: pl.DataFrame, costs: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """An op of a framework that no HLO is known of is one op for each of its kernels, `op/kernel`, of the op's type."""
+    alone = costs.filter((pl.col("name") == "") & (pl.col("category") == ""))
+    if alone.is_empty():
+        return events, costs
+    parsed = {text: framework_op_of(text) for text in alone["framework_op"].unique().to_list()}
+    names = profile.names["text"].gather(profile.slices["name"].gather(events["slice"]))
+    own = events.select("op", kernel=names).join(alone.select("op", "framework_op"), on="op").unique(maintain_order=True)
+    first = profile.hlo_ops.height
+    own = own.with_columns(made=pl.int_range(first, first + pl.len(), dtype=pl.Int64))
+    rows = own.join(costs.drop("name", "category", "text", "framework_op"), on="op", maintain_order="left").with_columns(
+        op="made",
+        name=pl.col("framework_op").replace_strict({text: op.name for text, op in parsed.items()}, return_dtype=pl.String)
+        + "/"
+        + pl.col("kernel"),
+        category=pl.col("framework_op").replace_strict({text: op.type for text, op in parsed.items()}, return_dtype=pl.String),
+    )
+    rows = rows.with_columns(text="name")
+    kept = costs.join(alone.select("op"), on="op", how="anti")
+    events = events.with_columns(kernel=names).join(
+        own.select("op", "kernel", "made"), on=["op", "kernel"], how="left", maintain_order="left"
+    )
+    events = events.with_columns(op=pl.coalesce("made", "op")).drop("kernel", "made")
+    return events, pl.concat([kept, rows.select(kept.columns)])
 
 
 def _spans(profile: Profile, events: pl.DataFrame, hardware: str) -> dict[int, int]:

@@ -172,7 +172,7 @@ def _shown(node: Node, device: Peaks, total_ps: int) -> dict[str, Any]:
             "bandwidthUtils": [min(divide(divide(size, ns), peak), 1.0) for size, peak in zip(sizes, bandwidths, strict=True)],
             "rawFlops": sums["model_flops"],
             "bf16Flops": sums["flops"],
-            "rawBytesAccessedArray": sizes,
+            "rawBytesAccessedArray": sizes if time_ps else [0] * len(sizes),  # there, rates times the time
             "occurrences": sums["occurrences"],
             "avgTimePs": divide(time_ps, sums["occurrences"]),
             "normalizedTimePs": sums["normalized_ps"],

@@ -10,6 +10,7 @@ from roofterm.analysis.xprof.op_metrics import COSTS, OpMetrics, StepMetrics, op
 from roofterm.analysis.xprof.peaks import GIBI, Peaks, peaks, version_numbers
 from roofterm.analysis.xprof.record import divide, record, shown_peaks
 from roofterm.analysis.xprof.source import source_cell
+from roofterm.analysis.xprof.step_breakdown import step_times
 from roofterm_parsers.errors import ProfileError
 from roofterm_parsers.profile import Profile
 
@@ -17,8 +18,6 @@ SCHEMA = "roofterm.xprof-roofline/1"
 MOST_OPS = 1000
 INNER_OPS = ("call", "conditional", "while", "megacore fusion")
 """Categories whose costs include those of the ops inside, which are listed too: left out of a program's sums."""
-GPU_STEPS_KEPT = 5
-"""More steps than this on a GPU, and the first and the last are dropped as incomplete."""
 
 
 def xprof_roofline(profile: Profile, version: str) -> dict[str, Any]:
@@ -35,8 +34,10 @@ def xprof_roofline(profile: Profile, version: str) -> dict[str, Any]:
     if device.hardware == "CPU":
         return {"schema": SCHEMA, "properties": _properties(device, 0.0), "rows": []}
     metrics = op_metrics(profile, device.hardware, numbers)
-    tpu = device.hardware == "TPU"
-    steps = step_metrics(profile, numbers) if tpu else [StepMetrics(number, NOTHING) for number in _gpu_steps(profile)]
+    if device.hardware == "TPU":
+        steps = step_metrics(profile, numbers)
+    else:  # XProf leaves the records of a GPU's steps empty
+        steps = [StepMetrics(int(step.name), NOTHING) for step in step_times(profile, "GPU", numbers)]
     scale = divide(metrics.normalized_op_ps, metrics.op_ps)
     return {"schema": SCHEMA, "properties": _properties(device, scale), "rows": roofline_rows(metrics, steps, device)}
 
@@ -116,12 +117,6 @@ def _average(steps: list[StepMetrics], device: Peaks, infeed: bool) -> dict[str,
     ops = pl.concat([step.metrics.ops for step in steps])
     together = OpMetrics(ops, sum(step.metrics.total_ps for step in steps), sum(step.metrics.op_ps for step in steps), 0.0)
     return _program(together, device, "Average", infeed, steps=len(steps))
-
-
-def _gpu_steps(profile: Profile) -> list[int]:
-    """Steps of a GPU profile, whose records XProf leaves empty."""
-    numbers = profile.steps["number"].unique().sort().to_list()
-    return numbers[1:-1] if len(numbers) > GPU_STEPS_KEPT else numbers
 
 
 def _properties(device: Peaks, scale: float) -> dict[str, str]:

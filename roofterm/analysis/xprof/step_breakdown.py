@@ -62,17 +62,19 @@ def _grouped(profile: Profile) -> pl.DataFrame:
 
 
 def _device_steps(profile: Profile, slices: pl.DataFrame) -> list[StepTime]:
-    """A step is as long as its longest marker on a device: of its `Steps` line, else from its first event there to its last."""
+    """A step is as long as its longest marker on a device: of its `Steps` line, else a run of its events that no other's breaks."""
     markers = _on(profile, slices, TrackKind.DEVICE_OTHER).filter(pl.col("kind") == int(Kind.STEP))
     if markers.is_empty():
-        by_device = _work(profile, slices).group_by("group", "device", maintain_order=True)
-        markers = by_device.agg(pl.col("start_ps").min(), pl.col("end_ps").max())
+        work = _work(profile, slices).sort(["device", "start_ps", "track", "offset"], descending=[False, False, True, False])
+        run = (pl.col("group") != pl.col("group").shift(1)).fill_null(True).over("device").cum_sum().over("device").alias("run")
+        runs = work.group_by("device", run, "group", maintain_order=True)
+        markers = runs.agg(pl.col("start_ps").min(), pl.col("end_ps").max())
     events = _device_events(profile, slices)
     found = []
     for (number,), own in markers.sort("group", "start_ps").group_by(["group"], maintain_order=True):
         marker = own.sort(pl.col("end_ps") - pl.col("start_ps"), descending=True, maintain_order=True).row(0, named=True)
         step = _step(str(number), marker["start_ps"], marker["end_ps"], events[int(str(number))])
-        if any(kind in step.by_activity for kind in COMPUTE):
+        if step.dur_ps > 0 and any(kind in step.by_activity for kind in COMPUTE):
             found.append(step)
     return found
 
@@ -105,7 +107,7 @@ def _host_steps(profile: Profile, slices: pl.DataFrame) -> list[StepTime]:
         elif (kind := activity[text]) is not None:
             events[number].append((kind, start, end))
     found = [_step(*steps[number], events[number]) for number in sorted(steps)]
-    return [step for step in found if Activity.HOST_COMPUTE in step.by_activity]
+    return [step for step in found if step.dur_ps > 0 and Activity.HOST_COMPUTE in step.by_activity]
 
 
 def input_waits(profile: Profile) -> dict[int, int]:

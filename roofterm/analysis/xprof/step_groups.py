@@ -1,7 +1,8 @@
 """Which events belong to which step by XProf's grouping (group_events.cc): what an annotation holds and starts elsewhere.
 
 A group is everything within a step's annotation on its thread, and what that starts on other threads (arrows of XLA's
-contexts) and on devices (launches). A file whose profiler has grouped its events already says the groups itself.
+contexts) and on devices (launches); on a GPU what none has started goes on with the group before it. A file whose profiler
+has grouped its events already says the groups itself.
 """
 
 from __future__ import annotations
@@ -30,7 +31,20 @@ def groups(profile: Profile) -> I64:
     for number, root in enumerate(annotations):
         if threads is not None:
             threads.spread(found, root, number)
+    if annotations:
+        _carry_on(profile, found)
     return found
+
+
+def _carry_on(profile: Profile, group: I64) -> None:
+    """What runs on a GPU and has no group takes that of what began before it on any stream of the device."""
+    gpus = profile.devices.filter(pl.col("kind") == "gpu").select(device="id")
+    tracks = profile.tracks.with_row_index("track").filter(pl.col("kind") == int(TrackKind.DEVICE)).join(gpus, on="device", how="semi")
+    work = profile.slices.with_row_index("slice").join(tracks.select("track", "device"), on="track")
+    work = work.with_columns(own=pl.Series(group[work["slice"].to_numpy()])).with_columns(pl.col("own").replace(NO_GROUP, None))
+    work = work.sort(["device", "start_ps", "track", "offset"], descending=[False, False, True, False])
+    work = work.with_columns(pl.col("own").forward_fill().over("device")).drop_nulls("own")
+    group[work["slice"].to_numpy()] = work["own"].to_numpy()
 
 
 def is_grouped(profile: Profile) -> bool:
@@ -55,6 +69,7 @@ class _Threads:
         self.start = slices["start_ps"].to_numpy()
         self.end = self.start + slices["dur_ps"].to_numpy()
         track = slices["track"].to_numpy()
+        self.at = slices["offset"].to_numpy()
         self.after = np.searchsorted(track, track, side="right")
         """row after the last one of the same track"""
         self.starts = _arrows(profile)
@@ -70,7 +85,8 @@ class _Threads:
                 continue
             last = int(np.searchsorted(self.start[row : self.after[row]], self.end[row], side="right")) + row
             inside = np.arange(row, last)
-            inside = inside[(self.end[inside] <= self.end[row]) & (group[inside] == NO_GROUP)]
+            written_later = self.at[inside] >= self.at[row]
+            inside = inside[(self.end[inside] <= self.end[row]) & (group[inside] == NO_GROUP) & written_later]
             group[inside] = number
             waiting += [other for one in self._starting(inside) for other in self.starts[one]]
 
