@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from roofterm.analysis.categories.short import short_name
 from roofterm.glossary import find
-from roofterm.report.columns import numbers, words, yes_no
+from roofterm.report.columns import byte_rate, numbers, words, yes_no
 from roofterm.text.units import bytes_text, count, duration_us, pct, si
 from roofterm.tui.stacked import share_bar, step_bar
 from roofterm.tui.widgets.detail import Details, Fact
@@ -113,6 +113,63 @@ TABLES: Mapping[str, Sequence[Column]] = {
         _BYTES,
         _ROOF,
     ),
+    "collective": (
+        Column("name", "collective", 20, words, 0, left=True, about="as the file or its kernel names it"),
+        _word("group", "group", 12, 4, "process group"),
+        Column("group_size", "ranks", 5, count, 3, about="ranks of the group"),
+        Column("message_bytes", "message", 9, bytes_text, 1, about="bytes of one call: the input of each rank"),
+        _CALLS,
+        _TOTAL,
+        _PCT,
+        _MEAN,
+        _time("exposed_us", "exposed", 1, "of it under which nothing computes"),
+        Column("bus_bw", "bus bw", 10, byte_rate, 2, about="comparable to the link's bandwidth, whatever the collective and its ranks"),
+        _share("pct_of_link", "% link", 2, "bus bandwidth by the link's"),
+        _time("wait_us", "wait", 3, "until the last rank came; unknown from one rank alone"),
+        _time("transfer_us", "transfer", 4, "from when the last rank came"),
+        Column("algo_bw", "algo bw", 10, byte_rate, 6, about="bytes by time"),
+        _time("hidden_us", "hidden", 6, "of it under compute"),
+        _word("library", "library", 8, 7, "NCCL, RCCL or another"),
+        _word("note", "note", 20, 7, "doubts about this row"),
+    ),
+    "gap": (
+        Column("name", "meanwhile on the host", 24, words, 0, left=True, about="what the launching thread did for most of the gap"),
+        _time("total_us", "gap", 0, "nothing runs on the device"),
+        _PCT,
+        _word("category", "kind", 11, 1, "host wait: the work was not launched yet; kernel gap: it was"),
+        _time("start_us", "start", 2, "from the profile's zero"),
+        _word("after", "until", 24, 3, "the work that ended the gap"),
+        _word("before", "since", 24, 4, "the work before the gap"),
+        _word("step", "step", 16, 4, "the step it lies in"),
+        Column("device", "device", 6, count, 5, about="device that was idle"),
+        _time("host_wait_us", "host wait", 6, "of it until the next launch call had ended"),
+        _time("kernel_gap_us", "kern gap", 6, "of it though the next work was launched"),
+        _word("thread", "thread", 20, 7, "the launching thread"),
+    ),
+    "iteration": (
+        Column("name", "iteration", 24, words, 0, left=True, about="iterations of the same name, numbers left out"),
+        _word("phase", "phase", 8, 2, "prefill, decode, mixed; forward, backward, optimizer"),
+        _CALLS,
+        _TOTAL,
+        _PCT,
+        _MEAN,
+        _P99,
+        Column("tokens_per_s", "tokens/s", 8, si, 1, about="generated and prompt tokens by time"),
+        _time("inter_token_p50_us", "itl p50", 3, "time between tokens, median"),
+        _time("inter_token_p99_us", "itl p99", 3, "time between tokens, 99 of 100 are shorter"),
+        _time("compute_us", "compute", 3, "mean over its iterations"),
+        _time("exposed_comm_us", "exp comm", 4, "mean: communication under which nothing computes"),
+        _time("idle_us", "idle", 3, "mean: nothing runs on the device"),
+        Column("prompt_tokens", "prompt", 8, si, 5, about="mean prompt tokens of an iteration"),
+        Column("generated_tokens", "gener.", 8, si, 5, about="mean generated tokens of an iteration"),
+        Column("context_tokens", "context", 8, si, 5, about="mean tokens attended to"),
+        Column("launches", "launches", 8, si, 5, about="mean calls that launched device work"),
+        _share("mbu_pct", "MBU", 5, "bytes of weights and KV cache that a decode must read, by time and peak bandwidth"),
+        _ROOF,
+        _BOUND,
+        _FLOPS,
+        _BYTES,
+    ),
     "roofline": (
         _name("op"),
         _CATEGORY,
@@ -164,7 +221,17 @@ TABLES: Mapping[str, Sequence[Column]] = {
 }
 """Columns of each table, in the order in which they stand."""
 
-NOUNS = {"kernel": "kernels", "op": "host ops", "category": "categories", "roofline": "points", "step": "steps", "roofs": "roofs"}
+NOUNS = {
+    "kernel": "kernels",
+    "op": "host ops",
+    "category": "categories",
+    "collective": "collectives",
+    "gap": "gaps",
+    "iteration": "iterations",
+    "roofline": "points",
+    "step": "steps",
+    "roofs": "roofs",
+}
 
 
 def known_first(columns: Sequence[Column], frame: pl.DataFrame) -> list[Column]:

@@ -19,6 +19,7 @@ from textual.widget import Widget
 from textual.worker import Worker
 
 from roofterm.analysis.filters import FilterError, parse
+from roofterm.results import TABLES
 from roofterm.tui import keymap
 from roofterm.tui.messages import FilterAsked, FilterLeft, RowHighlighted
 from roofterm.tui.opened import Opened
@@ -256,7 +257,7 @@ class Explorer(Screen[None], inherit_bindings=False):
         elif name != self.state.screen:
             left = self._with_place()
             kind = left.selection.kind if left.selection else ""
-            self.change(changed(left, screen=name, by=kind if name == "ops" and kind in ("kernel", "op", "category") else left.by))
+            self.change(changed(left, screen=name, by=kind if name == "ops" and kind in TABLES else left.by))
 
     def action_screen_beside(self, by: int) -> None:
         names = [name for name, _, _ in self.tabs()]

@@ -79,7 +79,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("sort", "s", "sort(1)", "sort by the next column", TABLES, "sort", 4),
     Action("sort.back", "S", "sort(-1)", "sort by the previous column", TABLES),
     Action("reverse", "r", "reverse", "reverse the order", TABLES, "reverse", 5),
-    Action("view", "v", "view(1)", "next table: kernels, host ops, categories", ("ops",), "view", 3),
+    Action("view", "v", "view(1)", "next table: kernels, host ops, categories, collectives, gaps, iterations", ("ops",), "view", 3),
     Action("view.back", "V", "view(-1)", "previous table", ("ops",)),
     Action("next", "n", "next(1)", "next point, by time", ("roofline",), "next", 4),
     Action("previous", "N", "next(-1)", "previous point, by time", ("roofline",)),

@@ -1,4 +1,4 @@
-"""Ops: kernels, host ops and categories as tables."""
+"""Ops: kernels, host ops, categories, collectives, gaps and iterations as tables."""
 
 from __future__ import annotations
 
@@ -22,8 +22,10 @@ from roofterm.tui.widgets.detail import DetailPanel, Details
 from roofterm.tui.widgets.line_widget import LineWidget
 from roofterm.tui.widgets.table import VirtualTable
 
-ORDER = ("kernel", "op", "category")
-FIRST_SORT = {"kernel": Sort("total_us"), "op": Sort("self_us"), "category": Sort("total_us")}
+ORDER = ("kernel", "op", "category", "collective", "gap", "iteration")
+FIRST_SORT = {by: Sort("self_us" if by == "op" else "total_us") for by in ORDER}
+NAMELESS = ("gap",)
+"""tables whose rows share names, so that a name selects none of them"""
 
 
 class OpsPage(Page):
@@ -84,7 +86,7 @@ class OpsPage(Page):
 
     def selection(self) -> Selection | None:
         row = self.table.row()
-        return None if row is None else Selection(self._by, str(row["name"]), op=row.get("launched_by"))
+        return None if row is None or self._by in NAMELESS else Selection(self._by, str(row["name"]), op=row.get("launched_by"))
 
     def details(self) -> Details | None:
         row = self.table.row()

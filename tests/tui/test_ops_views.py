@@ -1,0 +1,57 @@
+"""The views of the Ops screen on a sample: collectives, gaps and iterations beside kernels, host ops and categories."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from roofterm.results import TABLES
+from roofterm.tui.app import RooftermApp
+from roofterm.tui.columns import TABLES as COLUMNS
+from roofterm.tui.screens.ops import ORDER
+from tests.tui.harness import press, screen_lines, screen_text, settled
+
+SAMPLE = Path(__file__).resolve().parents[2] / "samples" / "transformer_h100_synthetic.pt.trace.json.gz"
+
+
+async def opened(pilot) -> None:
+    for _ in range(200):
+        if "kernels by total time" in screen_text(pilot):
+            return
+        await pilot.pause(0.05)
+    raise AssertionError(screen_text(pilot))
+
+
+def first_row(pilot) -> str:
+    return next(line for line in screen_lines(pilot) if line.startswith(">"))
+
+
+async def test_v_walks_every_table_that_the_command_has():
+    assert set(ORDER) == set(TABLES) == set(TABLES) & set(COLUMNS)
+    app = RooftermApp([str(SAMPLE)])
+    async with app.run_test(size=(100, 24)) as pilot:
+        await opened(pilot)
+        await press(pilot, "3 v v v")
+        # samples/README.md: gradients are all-reduced, over 8 ranks.
+        assert first_row(pilot).split()[:2] == [">all_reduce", "8"]
+        await press(pilot, "v")
+        # The longest idle time is that of step 13, which waits about 36 ms for its batch.
+        row = first_row(pilot)
+        assert row.startswith(">enumerate(DataLoader)")
+        assert "36." in row
+        assert "host_wait" in row
+        await press(pilot, "v")
+        assert first_row(pilot).startswith(">ProfilerStep#")
+        await press(pilot, "v")
+        assert "kernels · whole file" in screen_text(pilot)
+
+
+async def test_rows_of_gaps_keep_their_place_though_they_share_names():
+    app = RooftermApp([str(SAMPLE)])
+    async with app.run_test(size=(100, 24)) as pilot:
+        await opened(pilot)
+        await press(pilot, "3 v v v v j j")
+        third = first_row(pilot)
+        assert third.startswith(">enumerate(DataLoader)")
+        await press(pilot, "1 3")
+        await settled(pilot)
+        assert first_row(pilot) == third
