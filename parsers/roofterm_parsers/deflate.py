@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
-from contextlib import suppress
 from enum import Enum
 from typing import Any, Protocol
 
@@ -202,14 +201,10 @@ def _decoder() -> Any:
 
 
 class _ZlibDecoder:
-    """zlib-ng's or zlib's decompressor in the manner of isal's."""
+    """zlib's decompressor in the manner of isal's."""
 
     def __init__(self) -> None:
-        library: Any = zlib
-        with suppress(ImportError):
-            from zlib_ng import zlib_ng as library
-        self._decoder = library.decompressobj(-zlib.MAX_WBITS)
-        self._error: type[Exception] = library.error
+        self._decoder = zlib.decompressobj(-zlib.MAX_WBITS)
 
     @property
     def eof(self) -> bool:
@@ -224,7 +219,4 @@ class _ZlibDecoder:
         return bytes(self._decoder.unused_data)
 
     def decompress(self, data: bytes, size: int) -> bytes:
-        try:
-            return bytes(self._decoder.decompress(self._decoder.unconsumed_tail + data, size))
-        except self._error as error:
-            raise zlib.error(str(error)) from error
+        return self._decoder.decompress(self._decoder.unconsumed_tail + data, size)
