@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import polars as pl
 
-PARSER_VERSION = 3
+PARSER_VERSION = 4
 """Raise it when a parser reads the same bytes into different frames: cached profiles of other versions are read anew."""
 
 ROOT = 0xFFFFFFFF

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -38,7 +38,8 @@ def select(profile: Profile, work: pl.DataFrame, windows: pl.DataFrame, scope: S
     slices: NDArray[np.bool_] | None = None
     start = profile.slices["start_ps"].to_numpy()
     if chosen is not None:
-        slices = _inside(profile, chosen)
+        source = profile.tracks["source"].to_numpy()[profile.slices["track"].to_numpy()]
+        slices = starts_inside(start, source, chosen)
         slices[work["slice"].to_numpy()] = False
         work = work.filter(pl.col("step").is_in(chosen["step"].implode()))
         slices[work["slice"].to_numpy()] = True
@@ -87,13 +88,15 @@ def _counted(count: int, name: str) -> str:
     return f"{count} {name} step{'s' if count != 1 else ''}"
 
 
-def _inside(profile: Profile, windows: pl.DataFrame) -> NDArray[np.bool_]:
-    """Slices of each step's source that start inside its host window."""
-    start = profile.slices["start_ps"].to_numpy()
-    source = profile.tracks["source"].to_numpy()[profile.slices["track"].to_numpy()]
+def starts_inside(start: NDArray[np.int64], source: NDArray[np.integer[Any]], windows: pl.DataFrame) -> NDArray[np.bool_]:
+    """For each slice, by its start and source: whether it starts inside a host window (in ps, end excluded) of that source."""
     inside = np.zeros(start.size, np.bool_)
-    for window in windows.iter_rows(named=True):
-        inside |= (source == window["source"]) & (start >= window["host_start_ps"]) & (start < window["host_end_ps"])
+    for (of_source,), own in windows.select("source", "host_start_ps", "host_end_ps").sort("host_start_ps").group_by("source"):
+        mine = np.flatnonzero(source == of_source)
+        # In a window lies what starts before the last end of all windows that began until then.
+        last_end = np.maximum.accumulate(own["host_end_ps"].to_numpy())
+        began = np.searchsorted(own["host_start_ps"].to_numpy(), start[mine], side="right")
+        inside[mine] = (began > 0) & (start[mine] < last_end[np.maximum(began, 1) - 1])
     return inside
 
 

@@ -15,9 +15,10 @@ from roofterm.analysis.scope import ScopeError
 from roofterm.analysis.slice_table import chosen_slices, slice_table
 from roofterm.cli.arguments import Arguments
 from roofterm.cli.errors import DONE, UsageError
-from roofterm.cli.loading import scope_of, study_of
+from roofterm.cli.loading import study_of
 from roofterm.cli.output import replacing
 from roofterm.cli.report import explain
+from roofterm.cli.selecting import scope_of
 from roofterm.report.as_json import encode, rows_of
 from roofterm.report.as_trace import trace_json
 from roofterm.text.safe import safe_text

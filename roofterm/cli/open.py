@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from roofterm.cli import report
 from roofterm.cli.arguments import Arguments
-from roofterm.cli.loading import roofs_of, scope_of
+from roofterm.cli.selecting import roofs_of, scope_of
 from roofterm.tui.capabilities import can_show, probe
 
 
 def run(args: Arguments) -> int:
     if args.format != "text" or args.output or not can_show(probe(ascii_only=args.ascii, no_color=args.no_color)):
+        from roofterm.cli import report
+
         return report.run(args)
     from roofterm.tui.app import run as explore
     from roofterm.tui.options import Options

@@ -8,8 +8,9 @@ from roofterm.analysis.filters import FilterError
 from roofterm.analysis.scope import ScopeError
 from roofterm.cli.arguments import Arguments
 from roofterm.cli.errors import DONE, UsageError
-from roofterm.cli.loading import scope_of, study_of
+from roofterm.cli.loading import study_of
 from roofterm.cli.report import explain
+from roofterm.cli.selecting import scope_of
 from roofterm.cli.tabular import answer
 from roofterm.report.as_json import rows_of
 from roofterm.report.collective_notes import collective_notes

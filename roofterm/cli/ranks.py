@@ -8,7 +8,8 @@ import polars as pl
 from roofterm.analysis.study import Study
 from roofterm.cli.arguments import Arguments
 from roofterm.cli.errors import DONE
-from roofterm.cli.loading import load, roofs_of
+from roofterm.cli.loading import load
+from roofterm.cli.selecting import roofs_of
 from roofterm.cli.tabular import answer
 from roofterm.report.columns import RANK_COLUMNS
 from roofterm.results import RankRow

@@ -16,9 +16,10 @@ from roofterm.analysis.scope import Scope, ScopeError
 from roofterm.analysis.study import Study
 from roofterm.cli.arguments import Arguments
 from roofterm.cli.errors import DONE, UsageError
-from roofterm.cli.loading import scope_of, study_of
+from roofterm.cli.loading import study_of
 from roofterm.cli.output import csv_bytes, width, write
 from roofterm.cli.report import explain
+from roofterm.cli.selecting import scope_of
 from roofterm.cli.several import several
 from roofterm.cli.tabular import ordered
 from roofterm.report.as_json import encode

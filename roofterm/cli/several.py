@@ -13,9 +13,10 @@ from roofterm.analysis.row_filter import row_predicate
 from roofterm.analysis.scope import ScopeError
 from roofterm.cli.arguments import Arguments
 from roofterm.cli.errors import DONE, UsageError
-from roofterm.cli.loading import scope_of, study_of
+from roofterm.cli.loading import study_of
 from roofterm.cli.output import csv_bytes, width, write
 from roofterm.cli.report import explain
+from roofterm.cli.selecting import scope_of
 from roofterm.cli.tabular import ordered
 from roofterm.report.as_json import encode
 from roofterm.report.as_markdown import markdown_table

@@ -20,11 +20,12 @@ from roofterm.analysis.whatif_state import Base, Change
 from roofterm.analysis.workload import Machine, WhatIfError
 from roofterm.cli.arguments import Arguments
 from roofterm.cli.errors import DONE, UsageError
-from roofterm.cli.loading import roofs_of as roof_choice
-from roofterm.cli.loading import scope_of, study_of, time_ps
+from roofterm.cli.loading import study_of
 from roofterm.cli.output import csv_bytes, width, write
 from roofterm.cli.report import explain
 from roofterm.cli.roofline import plot
+from roofterm.cli.selecting import roofs_of as roof_choice
+from roofterm.cli.selecting import scope_of, time_ps
 from roofterm.cli.tabular import folded, ordered
 from roofterm.hardware.choice import RoofChoice
 from roofterm.hardware.roofs import named_device

@@ -17,8 +17,8 @@ import pytest
 from roofterm import __version__
 from roofterm.cli.arguments import COMMANDS, parse
 from roofterm.cli.errors import UsageError
-from roofterm.cli.loading import memory_limit, scope_of
 from roofterm.cli.main import main
+from roofterm.cli.selecting import memory_limit, scope_of
 from roofterm.report.breakdown import cell_shares
 from roofterm.text.safe import cell_width
 

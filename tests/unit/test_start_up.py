@@ -44,3 +44,9 @@ def test_importing_a_front_door_loads_nothing_heavy(module):
     _, modules = loaded_by(f"import sys, {module}; print(*sys.modules, file=sys.stderr)")
     assert module in modules
     assert modules.isdisjoint(HEAVY)
+
+
+def test_the_explorer_is_painted_before_the_analysis_is_imported():
+    _, modules = loaded_by("import sys, roofterm.cli.open, roofterm.tui.app; print(*sys.modules, file=sys.stderr)")
+    assert "textual" in modules
+    assert modules.isdisjoint({"torch", "polars", "numpy", "plotext"})
