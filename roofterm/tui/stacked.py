@@ -99,9 +99,14 @@ def _entries(shares: dict[str, float], palette: Palette, look: Look, short: int)
     return entries
 
 
+_LEAST_OF_COURSE = 6
+
+
 def sparkline(values: Sequence[float], cells: int, look: Look) -> str:
-    """The last `cells` values from 0 to their largest as one character each."""
+    """The last `cells` values from 0 to their largest as one character each; nothing where too few fit to show a course."""
     levels = "_.-=+*#" if look.ascii else "▁▂▃▄▅▆▇█"
+    if cells < min(len(values), _LEAST_OF_COURSE):
+        return ""
     taken = list(values)[-cells:] if cells > 0 else []
     top = max(taken, default=0.0)
     if top <= 0:
