@@ -40,7 +40,6 @@ _TAG_TEXT = "Signature: 8a477f597d28d172789f06886806bc55\n# Profiles kept by roo
 _SPARE_BYTES = 256 << 20
 """Left free on the disk: other jobs write there too."""
 _STALE_SECONDS = 3600
-_REMOTE_DISKS = ("nfs", "cifs", "smb", "lustre", "gpfs", "beegfs", "ceph", "9p", "afs", "glusterfs", "fuse", "pvfs2", "orangefs")
 _FAILURES = (OSError, ValueError, TypeError, KeyError, msgspec.MsgspecError, pl.exceptions.PolarsError)
 
 

@@ -121,7 +121,6 @@ def _is_zeros(head: bytes, _: str) -> bool:
     return not head.strip(b"\0")
 
 
-_XPROF_KINDS = ("op_stats", "op_stats_v2", "kernel_stats", "overview_page", "input_pipeline", "hlo_proto")
 _UNPACK = "unpack it and open what is inside"
 _SQLITE = b"SQLite format 3\0"
 _BINARY: list[tuple[Callable[[bytes, str], bool], Lookalike]] = [

@@ -59,11 +59,6 @@ def row_predicate(whole: Filter, schema: pl.Schema) -> pl.Expr:
     return reduce(and_, terms) if terms else pl.lit(True)
 
 
-def word_matches(asked: str, exact: bool = False) -> re.Pattern[str]:
-    """How a value of a field with few values is recognised: the word itself or its beginning, in any letter case."""
-    return re.compile(re.escape(asked) + ("$" if exact else ""), re.IGNORECASE)
-
-
 def _term(atoms: tuple[Atom, ...], negated: bool, schema: pl.Schema) -> pl.Expr:
     holds = reduce(or_, (_atom(atom, schema) for atom in atoms))
     return ~holds if negated else holds

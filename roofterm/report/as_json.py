@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import polars as pl
 
-from roofterm.results import Roofline
-
 if TYPE_CHECKING:
     from roofterm.report.triage import Report
 
@@ -40,11 +38,6 @@ def report_json(report: Report) -> bytes:
         "findings": report.findings,
     }
     return encode(body)
-
-
-def roofline_json(roofline: Roofline, device: str | None) -> bytes:
-    rows = [*roofline.program, *roofline.steps, *roofline.ops]
-    return encode({"schema": "roofterm.roofline/1", "device": device, "coverage": roofline.coverage, "roofs": roofline.roofs, "rows": rows})
 
 
 def rows_of(table: pl.DataFrame) -> list[dict[str, Any]]:

@@ -29,6 +29,9 @@ def facts_of(profile: Profile, **by_name: tuple[str, str | None, bool | None]) -
     )
 
 
+BLOCKS = {"grid_x": 8, "grid_y": 4, "grid_z": 1, "block_x": 128, "block_y": 1, "block_z": 1}
+
+
 def kernels() -> Profile:
     build = Build()
     mm, add = build.host("aten::mm", 0, 50), build.host("aten::add", 60, 10)
@@ -39,12 +42,7 @@ def kernels() -> Profile:
         stream=7,
         launch=build.call(5, 2),
         op=mm,
-        grid_x=8,
-        grid_y=4,
-        grid_z=1,
-        block_x=128,
-        block_y=1,
-        block_z=1,
+        **BLOCKS,
         occupancy_pct=50.0,
     )
     build.kernel(
@@ -54,12 +52,7 @@ def kernels() -> Profile:
         stream=8,
         launch=build.call(15, 2),
         op=mm,
-        grid_x=8,
-        grid_y=4,
-        grid_z=1,
-        block_x=128,
-        block_y=1,
-        block_z=1,
+        **BLOCKS,
         occupancy_pct=10.0,
     )
     build.kernel("gemm", 300, 20, stream=7, launch=build.call(62, 2), op=add)

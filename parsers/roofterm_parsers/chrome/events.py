@@ -5,8 +5,6 @@ Fields stand in the order in which writers put them, since the decoder looks fir
 
 from __future__ import annotations
 
-from typing import Any
-
 from msgspec import Raw, Struct, field
 
 NO_TEXT = Raw(b"")
@@ -167,7 +165,5 @@ COLLECTIVE_FIELDS = (
     "ranks",
     "collective_sequence",
 )
-SHAPE_FIELDS = ("grid", "block")
 
 AnyEvent = Event | XlaEvent
-Json = dict[str, Any]

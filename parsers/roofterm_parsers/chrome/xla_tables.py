@@ -33,9 +33,6 @@ _SAYS_NOTHING = "XlaModule:"
 _MOST_U32 = (1 << 32) - 1
 
 
-_WORK_OR_ASYNC = np.isin(np.arange(256), [int(kind) for kind in (*WORK_KINDS, Kind.ASYNC)])
-
-
 def refine_kinds(gathered: Gathered, kinds: U8, row_of: NDArray[np.int32], lane: U32, lines: XlaLanes) -> Columns:
     """Let arguments tell kinds that names do not; gives the columns of arguments, `row` being the gathered slice."""
     table = gathered.table(Group.XLA)

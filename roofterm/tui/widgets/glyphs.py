@@ -108,12 +108,6 @@ def padded(text: str, width: int, look: Look) -> str:
     return cut + " " * (width - cell_width(cut))
 
 
-def level_mark(share: float, look: Look) -> str:
-    """The character for a share from 0 to 1: blank or dot only for exactly 0, full only for exactly 1."""
-    levels = marks(look).levels
-    return levels[level(share, len(levels))]
-
-
 def level(share: float, steps: int) -> int:
     """Which of `steps` levels shows a share: 0 only for nothing, the last only for all of it."""
     if share <= 0:
