@@ -1,4 +1,4 @@
-"""How columns are shown to people: title, alignment, and the text of a value. For every table that commands print; the explorer's are in tui.columns."""
+"""How columns are shown to people, for every table that commands print: title, alignment, text of a value. Explorer: tui.columns."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import polars as pl
 import pytest
 
@@ -29,7 +31,7 @@ def facts_of(profile: Profile, **by_name: tuple[str, str | None, bool | None]) -
     )
 
 
-BLOCKS = {"grid_x": 8, "grid_y": 4, "grid_z": 1, "block_x": 128, "block_y": 1, "block_z": 1}
+BLOCKS: dict[str, Any] = {"grid_x": 8, "grid_y": 4, "grid_z": 1, "block_x": 128, "block_y": 1, "block_z": 1}
 
 
 def kernels() -> Profile:
