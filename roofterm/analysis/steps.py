@@ -13,10 +13,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from roofterm.analysis.compilation import compiles
 from roofterm.analysis.intervals import Intervals, both, clip, gaps, union, without
 from roofterm.analysis.work import WorkClass, busy
 from roofterm.results import StepRow
-from roofterm_parsers.profile import Kind, Profile
+from roofterm_parsers.profile import Kind, Profile, TrackKind
 
 US = 1_000_000
 """picoseconds in a microsecond"""
@@ -26,10 +27,6 @@ COMPLETE_SHARE = 0.8
 
 STEADY_FACTOR = 1.5
 """The first step is left out of the steady ones if it takes longer than this many medians."""
-
-COMPILING = r"dynamo_timed|compile_fx|compile_inner|benchmark_all_configs|_recursive_pre_grad_passes"
-"""Names that tell of compilation while the step ran."""
-
 
 WINDOWS = pl.Schema(
     {
@@ -211,9 +208,11 @@ def _complete(pieces: list[int]) -> list[bool]:
 
 
 def _compiling(profile: Profile, windows: pl.DataFrame) -> pl.Series:
-    """Whether compilation ran on the host inside each step."""
-    names = profile.names.with_row_index("name").filter(pl.col("text").str.contains(COMPILING))["name"]
-    at = np.flatnonzero(np.isin(profile.slices["name"].to_numpy(), names.to_numpy())) if len(names) else np.zeros(0, np.int64)
+    """Whether compilation began on the host inside each step."""
+    named = compiles(profile.names["text"]).arg_true().to_numpy()
+    at = np.flatnonzero(np.isin(profile.slices["name"].to_numpy(), named)) if named.size else np.zeros(0, np.int64)
+    on_host = np.isin(profile.tracks["kind"].to_numpy(), (TrackKind.HOST, TrackKind.PROFILER))
+    at = at[on_host[profile.slices["track"].to_numpy()[at]]]
     start = profile.slices["start_ps"].to_numpy()[at]
     source = profile.tracks["source"].to_numpy()[profile.slices["track"].to_numpy()[at]]
     flags = []

@@ -136,6 +136,16 @@ def test_a_step_with_compilation_inside_is_not_steady():
     assert [s.steady for s in rows(build.profile())] == [True, False, True]
 
 
+def test_running_what_was_compiled_is_steady():
+    """The frames around each call of a compiled graph come from the same files as compilation, but compile nothing."""
+    build = Build()
+    for number in range(3):
+        build.step(number, 100 * number, 100)
+        build.host("torch/_inductor/compile_fx.py(1767): run", 100 * number + 1, 20, Kind.PYTHON)
+        build.kernel("k", 100 * number + 30, 60, launch=build.call(100 * number + 2, 1))
+    assert [s.steady for s in rows(build.profile())] == [True, True, True]
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_breakdown_adds_up_on_random_work(seed: int):
     random = np.random.default_rng(seed)

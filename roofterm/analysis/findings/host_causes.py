@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from roofterm.analysis.compilation import COMPILATION
 from roofterm.analysis.intervals import NONE, Intervals, union
 from roofterm.analysis.memory import CALLS as ALLOCATION
 from roofterm_parsers.profile import Kind, TrackKind
@@ -32,20 +33,6 @@ class Cause(IntEnum):
     PAUSE = 8
     """none of them, for a millisecond or more at once: the host does something else"""
 
-
-COMPILE = "|".join(
-    (
-        r"\(dynamo_timed\)$",
-        r"^(inductor_compile|fx_codegen_and_compile|entire_frame_compile|backward_compile|code_gen|compile_attempt_\d+|compile_file)$",
-        r"torch/_dynamo/convert_frame\.py\(\d+\): (_compile|_?compile_inner|transform)$",
-        r"torch/_inductor/compile_fx\.py\(\d+\): (_?compile_fx\w*|fx_codegen_and_compile|codegen_and_compile)$",
-        r"torch/_inductor/(graph|codecache|async_compile)\.py\(\d+\): \w*compile\w*$",
-        r"torch/_inductor/runtime/triton_heuristics\.py\(\d+\): (benchmark_all_configs|autotune_to_one_config|_?precompile\w*)$",
-        r"triton/compiler/compiler\.py\(\d+\): compile$|triton/runtime/(jit|autotuner)\.py\(\d+\): (_do_compile|_bench|do_bench)$",
-        r"^backend_compile|^XlaCompile|::CompileAndLoad$|::Compile$|^XLA compil|^jit_compile$|RunBackend\b.*[Cc]ompile",
-    )
-)
-"""Compilation by TorchDynamo, AOTAutograd, Inductor, Triton and XLA; frames that only run compiled code are none."""
 
 INPUT = "|".join(
     (
@@ -82,7 +69,7 @@ FIRST_FACTOR = 5.0
 """A first call is slow if it takes so many medians of the later ones."""
 
 _BY_NAME = (
-    (Cause.COMPILE, COMPILE),
+    (Cause.COMPILE, COMPILATION),
     (Cause.INPUT, INPUT),
     (Cause.START_UP, START_UP),
     (Cause.ALLOCATION, ALLOCATION),
