@@ -188,7 +188,19 @@ COMMANDS = (
     Command("explain", "explain", "what a figure means, and its source", (_DEBUG,), paths="*", noun="NAME"),
 )
 
-OPEN = Command("open", "open", "open the explorer", (*ANY, _flag("--mouse", help="let the explorer use the mouse")))
+THEMES = ("dark", "light", "contrast", "colorblind", "ansi")
+
+OPEN = Command(
+    "open",
+    "open",
+    "open the explorer",
+    (
+        *ANY,
+        _flag("--mouse", help="let the explorer use the mouse"),
+        _value("--theme", help="colours of the explorer: dark, light, contrast, colorblind, ansi", choices=THEMES),
+        _flag("--no-state", help="neither bring back where the profile was left nor keep where it is left now"),
+    ),
+)
 """What `roofterm PATH...` does without a command's name."""
 
 

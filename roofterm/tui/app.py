@@ -43,12 +43,10 @@ DONE, REFUSED, INTERRUPTED = 0, 2, 130
 
 def run(paths: Sequence[str], options: Options) -> int:
     """Show the explorer until it is left. Returns the exit code; a fault is one line on standard error, after the terminal is restored."""
-    capabilities = probe(ascii_only=options.ascii_only, no_color=options.no_color, mouse=options.mouse)
-    try:
-        app = RooftermApp(paths, options, capabilities)
-    except keymap.KeymapError as fault:
-        print(f"roofterm: {safe_text(str(fault))}", file=sys.stderr)
-        return REFUSED
+    capabilities = probe(
+        ascii_only=options.ascii_only, no_color=options.no_color, mouse=options.mouse, glyphs=options.glyphs, colour=options.colour
+    )
+    app = RooftermApp(paths, options, capabilities)
     with drawing_on_the_terminal(), ended_by_signals(app.end):
         app.run(mouse=capabilities.mouse)
     if app.problem:
@@ -76,8 +74,7 @@ class RooftermApp(App[None]):
         self.capabilities = capabilities or Capabilities()
         colour = self.capabilities.colour
         super().__init__()
-        if colour == "none":
-            self._leave_colours_out()
+        self._colour_or_not(colour != "none")
         self.paths = list(paths)
         self.opened = opened
         self.desk = Desk()
@@ -92,7 +89,6 @@ class RooftermApp(App[None]):
         for theme in themes.textual_themes():
             self.register_theme(theme)
         self.theme = self.theme_name
-        self.set_keymap(keymap.keymap(self.options.keys))
 
     # Opening
 
@@ -188,8 +184,8 @@ class RooftermApp(App[None]):
         from roofterm.tui.explorer import Explorer
 
         if isinstance(screen, Explorer):
-            for action in keymap.for_screen(screen.state.screen):
-                keys = " ".join(keymap.keys_of(action, self.options.keys))
+            for action in keymap.for_screen(screen.state.screen, self.options.keys):
+                keys = " ".join(keymap.keys_of(action))
                 yield SystemCommand(f"{action.text}  ({keys})", action.id, screen.runner(action.action))
 
     def action_command_palette(self) -> None:
@@ -205,10 +201,14 @@ class RooftermApp(App[None]):
         self.category_styles = {name: self.palette.text + style for name, style in category_styles(self.theme_name).items()}
         self.category_key = category_key(self.theme_name)
 
-    def _leave_colours_out(self) -> None:
-        """Textual's own answer to NO_COLOR is greys, unless the theme is the terminal's when the program begins."""
-        self.no_color = True
-        self._filters = [*(kept for kept in self._filters if not isinstance(kept, Monochrome)), NoColor()]
+    def _colour_or_not(self, colour: bool) -> None:
+        """The probe decides, not Textual: that takes an empty NO_COLOR for a set one, and answers a set one with greys."""
+        self.no_color = not colour
+        kept = [line_filter for line_filter in self._filters if not isinstance(line_filter, (Monochrome, NoColor))]
+        self._filters = kept if colour else [*kept, NoColor()]
+
+    def action_leave(self) -> None:
+        self.exit(return_code=DONE)
 
     # Faults
 

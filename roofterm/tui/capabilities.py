@@ -43,14 +43,20 @@ def probe(
     ascii_only: bool = False,
     no_color: bool = False,
     mouse: bool = False,
+    glyphs: GlyphSet | None = None,
+    colour: Colour | None = None,
 ) -> Capabilities:
-    """Look at the environment and at both ends of the terminal; the options of the command line win."""
+    """Look at the environment and at both ends of the terminal; the options of the command line win.
+
+    `glyphs` and `colour` are the user's own word on what the environment does not tell: NO_COLOR and a terminal that does not
+    read UTF-8 win over them.
+    """
     env = os.environ if environ is None else environ
     source = sys.stdin if stdin is None else stdin
     screen = sys.stdout if stdout is None else stdout
     return Capabilities(
-        colour="none" if no_color or env.get("NO_COLOR") else _colour(env),
-        glyphs="ascii" if ascii_only or env.get("ROOFTERM_ASCII") else _glyphs(env, screen),
+        colour="none" if no_color or env.get("NO_COLOR") else colour or _colour(env),
+        glyphs="ascii" if ascii_only or env.get("ROOFTERM_ASCII") or not _writes_utf8(screen) else glyphs or _glyphs(env),
         mouse=mouse,
         ssh=bool(env.get("SSH_CONNECTION") or env.get("SSH_TTY")),
         tmux=bool(env.get("TMUX") or env.get("STY")),
@@ -87,12 +93,12 @@ def _colour(env: Mapping[str, str]) -> Colour:
     return "16" if term.split("-")[0] in _SIXTEEN else "256"
 
 
-def _glyphs(env: Mapping[str, str], screen: IO[str]) -> GlyphSet:
-    encoding = (getattr(screen, "encoding", None) or "").lower().replace("-", "").replace("_", "")
-    if encoding != "utf8":
-        return "ascii"
-    term = env.get("TERM", "")
-    if term == "linux":  # the console's font has block elements and no braille
+def _writes_utf8(screen: IO[str]) -> bool:
+    return (getattr(screen, "encoding", None) or "").lower().replace("-", "").replace("_", "") == "utf8"
+
+
+def _glyphs(env: Mapping[str, str]) -> GlyphSet:
+    if env.get("TERM", "") == "linux":  # the console's font has block elements and no braille
         return "ascii"
     locale = next((env[name] for name in ("LC_ALL", "LC_CTYPE", "LANG") if env.get(name)), "")
     # Python itself writes UTF-8 under the C locale; whether the terminal reads it nobody says.

@@ -56,7 +56,7 @@ _HUE_OF: dict[Category, str] = {
     Category.MODULE: "teal",
 }
 
-_THEMES = ("dark", "light", "contrast", "ansi")
+_COLUMN = {"dark": 0, "light": 1, "contrast": 2, "colorblind": 2, "ansi": 3}
 
 
 def category_key(theme: str) -> CategoryKey:
@@ -75,4 +75,4 @@ def category_styles(theme: str) -> dict[str, Style]:
 
 
 def _colour(hue: str, theme: str) -> str:
-    return _HUES[hue][_THEMES.index(theme)]
+    return _HUES[hue][_COLUMN[theme]]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, Literal, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import BindingType
+from textual.binding import BindingsMap
 from textual.containers import Container
 from textual.events import Resize
 from textual.reactive import Reactive
@@ -44,11 +44,8 @@ DETAIL_PAUSE_SECONDS = 0.03
 PATIENCE_SECONDS = 0.15
 """How long the earlier screen may stay while the next one is asked for."""
 
-_EVERYWHERE = [a for a in keymap.ACTIONS if a.screens == keymap.EVERYWHERE and not keymap.is_motion(a)]
-
 
 class Explorer(Screen[None], inherit_bindings=False):
-    BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings(_EVERYWHERE)]
     AUTO_FOCUS = ""  # else Textual gives the keys to the filter's line until the first page is there
 
     focused: Reactive[Widget | None] = Reactive(None, repaint=False)
@@ -57,6 +54,7 @@ class Explorer(Screen[None], inherit_bindings=False):
     def __init__(self, opened: Opened) -> None:
         super().__init__(id="explorer")
         self.opened = opened
+        self._bindings = BindingsMap(keymap.bindings(keymap.program_actions(opened.options.keys)))
         asked = opened.options.scope
         self.state = ViewState(
             filter=asked.where,
@@ -204,7 +202,7 @@ class Explorer(Screen[None], inherit_bindings=False):
             return
         from roofterm.tui.screens.details import DetailScreen
 
-        self.app.push_screen(DetailScreen(details))
+        self.app.push_screen(DetailScreen(details, self.opened.options.keys))
 
     @on(RowHighlighted)
     def _highlighted(self) -> None:
@@ -330,9 +328,6 @@ class Explorer(Screen[None], inherit_bindings=False):
     def action_palette(self) -> None:
         self.app_.action_command_palette()
 
-    def action_leave(self) -> None:
-        self.app.exit(0)
-
     def action_stop_or_leave(self) -> None:
         running = [worker for worker in self.workers if worker.group.startswith("load-") and worker.is_running]
         if running:
@@ -340,4 +335,4 @@ class Explorer(Screen[None], inherit_bindings=False):
                 worker.cancel()
             self.notice("stopped")
         else:
-            self.app.exit(0)
+            self.app_.action_leave()

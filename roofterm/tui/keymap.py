@@ -57,10 +57,10 @@ ACTIONS: tuple[Action, ...] = (
     Action("step.next", "]", "step(1)", "only the next step"),
     Action("step.previous", "[", "step(-1)", "only the previous step"),
     Action("copy", "y", "copy", "copy the selected name"),
-    Action("theme", "T", "theme", "next theme: dark, light, contrast, ansi"),
+    Action("theme", "T", "theme", "next theme: dark, light, contrast, colorblind, ansi"),
     Action("help", "? f1", "help", "this help", short="help", weight=1),
     Action("palette", "ctrl+p :", "palette", "find any action by name"),
-    Action("quit", "q", "leave", "quit", short="quit", weight=0),
+    Action("quit", "q", "app.leave", "quit", short="quit", weight=0),
     Action("stop", "ctrl+c", "stop_or_leave", "stop what is running, else quit"),
     Action("suspend", "ctrl+z", "app.suspend_process", "to the shell; fg returns"),
     Action("down", "j down", "move(0, 1)", "down"),
@@ -118,24 +118,36 @@ class KeymapError(ValueError):
     """A wrong entry in the user's keys, in a sentence."""
 
 
-def for_screen(screen: str) -> tuple[Action, ...]:
+NO_KEYS: Mapping[str, str] = {}
+"""No keys of the user's own, by action id: the ones of the table hold."""
+
+
+def with_keys(keys: Mapping[str, str]) -> tuple[Action, ...]:
+    """All actions, with the user's keys for those that have some."""
+    return tuple(msgspec.structs.replace(a, keys=keys[a.id]) if a.id in keys else a for a in ACTIONS)
+
+
+def for_screen(screen: str, keys: Mapping[str, str] = NO_KEYS) -> tuple[Action, ...]:
     """Actions that work on a screen; one of its own wins over one that works everywhere with the same key."""
-    own = [a for a in ACTIONS if screen in a.screens]
-    taken = {key for a in own for key in a.keys.split()}
-    everywhere = [a for a in ACTIONS if a.screens == EVERYWHERE and not taken.issuperset(a.keys.split())]
-    return (*own, *everywhere)
+    own = [a for a in with_keys(keys) if screen in a.screens]
+    return (*own, *_left_by(own, [a for a in with_keys(keys) if a.screens == EVERYWHERE]))
 
 
-def page_actions(screen: str) -> tuple[Action, ...]:
+def page_actions(screen: str, keys: Mapping[str, str] = NO_KEYS) -> tuple[Action, ...]:
     """Actions that the page of a screen carries out itself: its own, and moving."""
-    own = [a for a in ACTIONS if screen in a.screens]
-    taken = {key for a in own for key in a.keys.split()}
-    moves = [a for a in ACTIONS if a.screens == EVERYWHERE and is_motion(a) and not taken.issuperset(a.keys.split())]
-    return (*own, *moves)
+    own = [a for a in with_keys(keys) if screen in a.screens]
+    return (*own, *_left_by(own, motions(keys)))
 
 
-def is_motion(action: Action) -> bool:
-    return action.action.startswith(("move(", "page(", "end("))
+def motions(keys: Mapping[str, str] = NO_KEYS) -> list[Action]:
+    """What moves a cursor, on every screen."""
+    return [a for a in with_keys(keys) if a.screens == EVERYWHERE and a.action.startswith(("move(", "page(", "end("))]
+
+
+def program_actions(keys: Mapping[str, str] = NO_KEYS) -> list[Action]:
+    """What works everywhere and moves nothing."""
+    moving = {a.id for a in motions()}
+    return [a for a in with_keys(keys) if a.screens == EVERYWHERE and a.id not in moving]
 
 
 def bindings(actions: Iterable[Action]) -> list[Binding]:
@@ -143,12 +155,12 @@ def bindings(actions: Iterable[Action]) -> list[Binding]:
     from textual.binding import Binding
 
     return [
-        Binding(",".join(map(_long_key, a.keys.split())), a.action, a.text, show=False, id=a.id, priority=a.id in _ALWAYS) for a in actions
+        Binding(",".join(map(long_key, a.keys.split())), a.action, a.text, show=False, id=a.id, priority=a.id in _ALWAYS) for a in actions
     ]
 
 
-def keymap(keys: Mapping[str, str]) -> dict[str, str]:
-    """A user's keys by action id, checked, as `App.set_keymap` takes them. Raises KeymapError."""
+def check(keys: Mapping[str, str]) -> None:
+    """Raises KeymapError for a user's keys by action id that name no action or no key, or give one key to two actions of a screen."""
     known = {a.id for a in ACTIONS}
     for name, value in keys.items():
         if name not in known:
@@ -156,15 +168,50 @@ def keymap(keys: Mapping[str, str]) -> dict[str, str]:
             raise KeymapError(f"no action is called {name!r}" + (f": did you mean {near[0]!r}?" if near else ""))
         if not value.split():
             raise KeymapError(f"action {name!r} is given no key")
-    return {name: ",".join(map(_long_key, value.split())) for name, value in keys.items()}
+        for key in value.split():
+            _check_name(name, key)
+    for screen, _, title in SCREENS:
+        _check_conflicts(screen, title, keys)
 
 
-def keys_of(action: Action, keys: Mapping[str, str]) -> list[str]:
+def keys_of(action: Action, keys: Mapping[str, str] = NO_KEYS) -> list[str]:
     """Keys of an action as a person writes them, the user's own if they gave some."""
     return [_SYMBOLS.get(key, key.replace("ctrl+", "^")) for key in keys.get(action.id, action.keys).split()]
 
 
-def _long_key(key: str) -> str:
+def _left_by(own: Iterable[Action], others: Iterable[Action]) -> list[Action]:
+    """The others with the keys that the own ones leave them; without those that have none left."""
+    taken = {key for a in own for key in a.keys.split()}
+    left = [msgspec.structs.replace(a, keys=" ".join(key for key in a.keys.split() if key not in taken)) for a in others]
+    return [a for a in left if a.keys]
+
+
+def _check_name(action: str, key: str) -> None:
+    from textual.keys import Keys
+
+    *modifiers, last = key.split("+") if len(key) > 1 else [key]
+    named = {str(k.value) for k in Keys} | {f"f{n}" for n in range(1, 25)} | {"space"}
+    if set(modifiers) <= {"ctrl", "shift", "alt"} and (len(last) == 1 or last in named or long_key(last) in named):
+        return
+    near = get_close_matches(key, [name for name in named if "<" not in name], n=1)
+    raise KeymapError(f"{key!r}, given to {action!r}, is no key" + (f": did you mean {near[0]!r}?" if near else ""))
+
+
+def _check_conflicts(screen: str, title: str, keys: Mapping[str, str]) -> None:
+    """The table's own order of precedence holds for its own keys only."""
+    held: dict[str, list[Action]] = {}
+    for action in with_keys(keys):
+        if action.screens == EVERYWHERE or screen in action.screens:
+            for key in action.keys.split():
+                held.setdefault(long_key(key), []).append(action)
+    for key, actions in held.items():
+        first, *others = actions
+        if others and any(a.id in keys for a in actions):
+            raise KeymapError(f"key {key!r} is given to both {first.id!r} and {others[0].id!r} on {title}: give one of them another key")
+
+
+def long_key(key: str) -> str:
+    """A key's name as Textual writes it."""
     from textual.keys import _character_to_key
 
     return _character_to_key(key) if len(key) == 1 else key

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from roofterm.analysis.scope import STEADY, RoofChoice, Scope
+from roofterm.tui.capabilities import Colour, GlyphSet
+
+ThemeName = Literal["dark", "light", "contrast", "colorblind", "ansi"]
 
 
 class Options(msgspec.Struct, frozen=True):
@@ -19,9 +24,17 @@ class Options(msgspec.Struct, frozen=True):
     """trace of the graphs' capture, or a folder of them; None: `capture_traces/` beside the profile"""
     ascii_only: bool = False
     no_color: bool = False
+    glyphs: GlyphSet | None = None
+    """in spite of the probe"""
+    colour: Colour | None = None
+    """in spite of the probe"""
     mouse: bool = False
     theme: str | None = None
-    """dark, light, contrast or ansi; None: what fits the terminal"""
+    """a `ThemeName`; None: what fits the terminal"""
+    start: str = "overview"
+    """the screen to begin with"""
+    restore: bool = True
+    """bring back where the profile was left, and keep where it is left now"""
     keys: dict[str, str] = {}
     """action id: keys, from the configuration"""
     debug: bool = False

@@ -6,11 +6,13 @@ from collections.abc import Hashable
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Protocol, cast
 
+from textual.binding import BindingsMap
 from textual.containers import Container
 from textual.worker import Worker
 
 from roofterm.analysis.filters import FilterError
 from roofterm.analysis.scope import Scope, ScopeError
+from roofterm.tui import keymap
 from roofterm.tui.state import Selection, ViewState
 from roofterm.tui.widgets.detail import DetailPanel, Details
 from roofterm.tui.widgets.line_widget import LineWidget
@@ -40,6 +42,7 @@ class Page(Container):
     def __init__(self, opened: Opened) -> None:
         super().__init__(id=f"page-{self.SCREEN}")
         self.opened = opened
+        self._bindings = BindingsMap(keymap.bindings(keymap.page_actions(self.SCREEN, opened.options.keys)))
         self._shown: Hashable = object()  # like no key
 
     # For a screen to fill in

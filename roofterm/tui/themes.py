@@ -1,4 +1,4 @@
-"""Themes: dark, light, high contrast (told apart by colour-blind eyes too) and the terminal's own 16 colours.
+"""Themes: dark, light, high contrast, one for colour-blind eyes, and the terminal's own 16 colours.
 
 `palette` gives the Rich styles of everything that is drawn line by line. In the ansi theme nothing paints a background,
 which also saves a third of the bytes; there, and without colours, the cursor is reverse video.
@@ -7,13 +7,15 @@ which also saves a third of the bytes; there, and without colours, the cursor is
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import get_args
 
 from rich.style import Style
 from textual.theme import Theme
 
 from roofterm.tui.capabilities import Colour
+from roofterm.tui.options import ThemeName
 
-NAMES = ("dark", "light", "contrast", "ansi")
+NAMES: tuple[str, ...] = get_args(ThemeName)
 
 _COLOURS: dict[str, dict[str, str]] = {
     "dark": {
@@ -61,8 +63,23 @@ _COLOURS: dict[str, dict[str, str]] = {
         "cursor_text": "#000000",
         "blur": "#4a4a4a",
     },
+    "colorblind": {
+        "text": "#d6d6d6",
+        "muted": "#949494",
+        "strong": "#ffffff",
+        "accent": "#56b4e9",
+        "good": "#56b4e9",
+        "warn": "#f0e442",
+        "bad": "#e69f00",
+        "rule": "#444444",
+        "bar": "#202020",
+        "background": "#141414",
+        "cursor": "#0f4c81",
+        "cursor_text": "#ffffff",
+        "blur": "#2b2b2b",
+    },
 }
-"""The contrast theme keeps to Okabe and Ito's colours (2008), which stay apart in every common colour blindness."""
+"""Contrast and colorblind keep to Okabe and Ito's colours (2008), which stay apart in every common colour blindness."""
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,11 @@ from threading import Event
 from typing import Any
 
 import pytest
+from textual.filter import Monochrome, NoColor
 
 from roofterm.tui import app as program
 from roofterm.tui.app import INTERRUPTED, REFUSED, RooftermApp
-from roofterm.tui.capabilities import Capabilities
+from roofterm.tui.capabilities import Capabilities, probe
 from roofterm.tui.desk import Desk
 from roofterm.tui.explorer import Explorer
 from roofterm.tui.opened import title_of
@@ -172,10 +173,10 @@ async def test_copying_elsewhere_writes_nothing(monkeypatch, tmp_path):
 async def test_themes_go_round_and_every_screen_follows():
     async with explorer((80, 24), "2 4 1") as pilot:
         seen = []
-        for _ in range(4):
+        for _ in range(5):
             await press(pilot, "T 2 4 3")
             seen.append(pilot.app.theme)
-        assert seen == ["light", "contrast", "ansi", "dark"]
+        assert seen == ["light", "contrast", "colorblind", "ansi", "dark"]
 
 
 async def test_nothing_moves_by_itself_and_the_mouse_is_the_terminals():
@@ -193,6 +194,18 @@ async def test_without_colours_only_attributes_are_sent():
         styles = {segment.style for strip in strips for segment in strip if segment.style}
         assert {str(colour) for style in styles for colour in (style.color, style.bgcolor) if colour and not colour.is_default} == set()
         assert any(style.reverse for style in styles)
+
+
+@pytest.mark.parametrize(("value", "colour"), [("", True), ("1", False), ("0", False)])
+def test_no_color_counts_where_it_is_not_empty(monkeypatch, value, colour):
+    """no-color.org: "when present and not an empty string (regardless of its value)"."""
+    monkeypatch.setenv("NO_COLOR", value)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    found = probe()
+    app = RooftermApp(["x"], capabilities=found)
+    assert (found.colour != "none", app.look.colour, not app.no_color) == (colour, colour, colour)
+    left_out = [type(kept) for kept in app._filters if isinstance(kept, (Monochrome, NoColor))]
+    assert left_out == ([] if colour else [NoColor])
 
 
 def _strips(pilot):

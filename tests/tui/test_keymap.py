@@ -59,21 +59,47 @@ def test_bindings_carry_the_ids():
 
 def test_a_wrong_id_is_refused_with_the_nearest():
     with pytest.raises(KeymapError, match="did you mean 'reverse'"):
-        keymap.keymap({"revers": "R"})
+        keymap.check({"revers": "R"})
     with pytest.raises(KeymapError, match="no key"):
-        keymap.keymap({"reverse": " "})
+        keymap.check({"reverse": " "})
+
+
+@pytest.mark.parametrize(
+    ("keys", "says"),
+    [
+        ({"sort": "r"}, "key 'r' is given to both 'sort' and 'reverse' on Ops"),
+        ({"filter": "n"}, "key 'n' is given to both 'filter' and 'next' on Roofline"),
+        ({"sort": "ctrl+f", "reverse": "ctrl+f"}, "given to both 'page.down' and 'sort'"),
+        ({"sort": "cntrl+s"}, "'cntrl\\+s', given to 'sort', is no key: did you mean 'ctrl\\+s'"),
+        ({"sort": "pagedwn"}, "did you mean 'pagedown'"),
+    ],
+)
+def test_a_wrong_or_taken_key_is_named(keys, says):
+    with pytest.raises(KeymapError, match=says):
+        keymap.check(keys)
+
+
+def test_two_actions_may_change_their_keys():
+    keys = {"sort": "r", "reverse": "s"}
+    keymap.check(keys)
+    assert {a.id: a.keys for a in for_screen("ops", keys) if a.id in keys} == keys
+
+
+def test_a_key_given_away_leaves_its_first_action():
+    keys = {"time.left": "z"}  # h is free again, and moves
+    assert "h" in next(a.keys for a in for_screen("timeline", keys) if a.id == "left").split()
 
 
 async def test_a_users_key_replaces_ours_in_program_footer_and_help():
-    options = Options(keys={"help": "H", "sort": "ctrl+s"})
+    options = Options(keys={"help": "f2", "sort": "ctrl+s"})
     async with explorer((120, 40), "3", options=options) as pilot:
         assert "^s sort" in screen_text(pilot)
-        assert "H help" in screen_text(pilot)
+        assert "f2 help" in screen_text(pilot)
         await press(pilot, "s")
         assert state(pilot).sorts == {}
         await press(pilot, "ctrl+s")
         assert list(state(pilot).sorts) == ["kernel"]
-        await press(pilot, "H")
+        await press(pilot, "f2")
         assert "next table" in screen_text(pilot)
 
 

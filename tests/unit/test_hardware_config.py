@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from roofterm.hardware.config_devices import config_path, load_user_devices, match_user_device, parse_user_devices
+from roofterm.config_file import config_path
+from roofterm.hardware.config_devices import load_user_devices, match_user_device, parse_user_devices
 from roofterm_parsers.errors import ProfileError
 
 GOOD = """

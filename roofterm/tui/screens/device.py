@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Container, Vertical
 
 from roofterm.results import DeviceInfo
 from roofterm.text.units import bytes_text, count
-from roofterm.tui import keymap
 from roofterm.tui.columns import TABLES
 from roofterm.tui.frames import roofs_frame
 from roofterm.tui.page import Page
@@ -24,7 +21,6 @@ from roofterm.tui.widgets.table import VirtualTable
 
 class DevicePage(Page):
     SCREEN = "device"
-    BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings(keymap.page_actions("device"))]
 
     def compose(self) -> ComposeResult:
         with Container(id="device-split"):

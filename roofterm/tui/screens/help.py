@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from textwrap import wrap
-from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
-from textual.screen import ModalScreen
 
 from roofterm.tui import keymap
-from roofterm.tui.screens.details import SCROLLING
+from roofterm.tui.screens.sheet import Sheet
 from roofterm.tui.widgets.line_widget import Piece
 from roofterm.tui.widgets.lines import Line, LineList
 from roofterm.tui.widgets.sheet import SheetFooter
@@ -28,15 +25,11 @@ FILTERS = (
 )
 
 
-class HelpScreen(ModalScreen[None], inherit_bindings=False):
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,enter,backspace,q,question_mark,f1", "dismiss", show=False),
-        Binding("ctrl+c", "app.exit", show=False, priority=True),
-        *SCROLLING,
-    ]
+class HelpScreen(Sheet[None]):
+    CLOSES = (*Sheet.CLOSES, "help")
 
     def __init__(self, screen: str, keys: Mapping[str, str]) -> None:
-        super().__init__(classes="sheet")
+        super().__init__(keys)
         self._screen = screen
         self._keys = keys
 
@@ -46,7 +39,7 @@ class HelpScreen(ModalScreen[None], inherit_bindings=False):
 
     def on_mount(self) -> None:
         self._fill()
-        self._list.focus()
+        self.mover.focus()
 
     def on_resize(self) -> None:
         self._fill()
@@ -54,10 +47,10 @@ class HelpScreen(ModalScreen[None], inherit_bindings=False):
     def _fill(self) -> None:
         own, everywhere = help_entries(self._screen, self._keys)
         title = next(title for name, _, title in keymap.SCREENS if name == self._screen)
-        self._list.show([*self._section(title, own), *self._section("Everywhere", everywhere), *self._section("Filter", FILTERS)])
+        self.mover.show([*self._section(title, own), *self._section("Everywhere", everywhere), *self._section("Filter", FILTERS)])
 
     def _section(self, title: str, entries: tuple[tuple[str, str], ...]) -> list[Line]:
-        p = self._list.palette
+        p = self.mover.palette
         lines = [Line([(title, p.accent)], rests=False)]
         columns = 2 if self.app.size.width >= 160 else 1
         room = (self.app.size.width - 2) // columns - KEYS_CELLS - 3
@@ -73,23 +66,15 @@ class HelpScreen(ModalScreen[None], inherit_bindings=False):
         return [*lines, Line(rests=False)]
 
     @property
-    def _list(self) -> LineList:
+    def mover(self) -> LineList:
         return self.query_one(LineList)
-
-    def action_scroll_by(self, rows: int) -> None:
-        self._list.move(0, rows)
-
-    def action_page(self, pages: int) -> None:
-        self._list.page(pages)
-
-    def action_to_end(self, direction: int) -> None:
-        self._list.end(direction)
 
 
 def help_entries(screen: str, keys: Mapping[str, str]) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
     """Keys and what they do: of this screen, and everywhere."""
-    actions = keymap.for_screen(screen)
-    own = tuple((" ".join(keymap.keys_of(a, keys)), a.text) for a in actions if a.screens)
-    screens = " ".join(key for _, key, _ in keymap.SCREENS)
-    others = [(" ".join(keymap.keys_of(a, keys)), a.text) for a in actions if not a.screens and a.id.split(".")[0] != "screen"]
-    return own, ((screens, "go to a screen"), ("tab S-tab", "next and previous screen"), *others)
+    actions = keymap.for_screen(screen, keys)
+    own = tuple((" ".join(keymap.keys_of(a)), a.text) for a in actions if a.screens)
+    tabs = {f"screen.{name}" for name, _, _ in keymap.SCREENS}
+    screens = " ".join(key for a in actions if a.id in tabs for key in keymap.keys_of(a))
+    others = [(" ".join(keymap.keys_of(a)), a.text) for a in actions if not a.screens and a.id not in tabs]
+    return own, ((screens, "go to a screen"), *others)

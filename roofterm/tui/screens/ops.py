@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import ClassVar
 
 import polars as pl
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 
 from roofterm.analysis.filters import parse
 from roofterm.text.units import count
-from roofterm.tui import keymap
 from roofterm.tui.columns import NOUNS, TABLES, known_first, row_details
 from roofterm.tui.opened import Opened
 from roofterm.tui.page import Page
@@ -30,7 +27,6 @@ NAMELESS = ("gap",)
 
 class OpsPage(Page):
     SCREEN = "ops"
-    BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings(keymap.page_actions("ops"))]
 
     def __init__(self, opened: Opened) -> None:
         super().__init__(opened)

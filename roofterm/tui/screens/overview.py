@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.events import Resize
 
 from roofterm.analysis.filters import parse
 from roofterm.results import Finding, Roofline
 from roofterm.text.units import count, duration_us
-from roofterm.tui import keymap
 from roofterm.tui.columns import NOUNS, TABLES, known_first
 from roofterm.tui.messages import EdgeReached
 from roofterm.tui.opened import Opened
@@ -35,7 +32,6 @@ LISTS = ("facts", "step-bars", "top-kernels", "top-categories", "warnings")
 
 class OverviewPage(Page):
     SCREEN = "overview"
-    BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings(keymap.page_actions("overview"))]
 
     def __init__(self, opened: Opened) -> None:
         super().__init__(opened)

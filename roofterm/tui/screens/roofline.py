@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 
 from roofterm.analysis.filters import Filter, parse
 from roofterm.results import Coverage, Roofline
 from roofterm.text.units import count, pct
-from roofterm.tui import keymap
 from roofterm.tui.columns import TABLES, known_first, row_details
 from roofterm.tui.frames import roofline_frame
 from roofterm.tui.messages import RowHighlighted
@@ -38,7 +36,6 @@ class Answer(NamedTuple):
 class RooflinePage(Page):
     SCREEN = "roofline"
     DRAWS_UNSEEN = False
-    BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings(keymap.page_actions("roofline"))]
 
     def __init__(self, opened: Opened) -> None:
         super().__init__(opened)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 
 from roofterm.analysis.filters import parse, subset
 from roofterm.text.units import count
-from roofterm.tui import keymap
 from roofterm.tui.columns import TABLES, known_first, row_details
 from roofterm.tui.frames import steps_frame
 from roofterm.tui.opened import Opened
@@ -28,7 +25,6 @@ FIELDS = {"step", "rank", "dur", "start", "phase"}
 
 class StepsPage(Page):
     SCREEN = "steps"
-    BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings(keymap.page_actions("steps"))]
 
     def __init__(self, opened: Opened) -> None:
         super().__init__(opened)

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Vertical
 
 from roofterm.analysis.categories.kinds import Category
 from roofterm.analysis.filters import parse
 from roofterm.analysis.slice_filter import slice_mask, split_for_slices
 from roofterm.text.units import count
-from roofterm.tui import keymap
 from roofterm.tui.opened import Opened
 from roofterm.tui.page import Page
 from roofterm.tui.slice_details import slice_details
@@ -42,7 +40,6 @@ class Answer(NamedTuple):
 class TimelinePage(Page):
     SCREEN = "timeline"
     DRAWS_UNSEEN = False
-    BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings(keymap.page_actions("timeline"))]
 
     def __init__(self, opened: Opened) -> None:
         super().__init__(opened)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from textual.strip import Strip
 
-from roofterm.tui.keymap import for_screen, keys_of
+from roofterm.tui.keymap import for_screen, keys_of, motions
 from roofterm.tui.widgets.line_widget import LineWidget, Piece
 
 _MOVES = {"overview": "move", "roofline": "point", "timeline": "pan, lane"}
@@ -36,10 +36,10 @@ def footer_entries(screen: str, keys: Mapping[str, str], width: int) -> list[tup
     """Keys and labels that fit into `width` cells, in the order in which they are shown."""
     if not screen:
         return [("esc", "stops")]
-    entries = [(0, 1, "hjkl", _MOVES.get(screen, "row, column"))]
-    for at, action in enumerate(for_screen(screen), start=1):
+    entries = [(0, 1, _motion_keys(keys), _MOVES.get(screen, "row, column"))]
+    for at, action in enumerate(for_screen(screen, keys), start=1):
         if action.short:
-            entries.append((at, action.weight, _label(action.id, keys_of(action, keys)[0]), action.short))
+            entries.append((at, action.weight, _label(action.id, keys_of(action)[0]), action.short))
     room = width
     kept = []
     for entry in sorted(entries, key=lambda e: (e[1], e[0])):
@@ -48,6 +48,14 @@ def footer_entries(screen: str, keys: Mapping[str, str], width: int) -> list[tup
             kept.append(entry)
             room -= need
     return [(key, label) for _, _, key, label in sorted(kept)]
+
+
+def _motion_keys(keys: Mapping[str, str]) -> str:
+    """The first key of each direction, as one word if that is one letter each."""
+    first = {a.id: keys_of(a)[0] for a in motions(keys)}
+    return ("" if all(len(first[name]) == 1 for name in ("left", "down", "up", "right")) else " ").join(
+        first[name] for name in ("left", "down", "up", "right")
+    )
 
 
 def _label(action: str, key: str) -> str:
