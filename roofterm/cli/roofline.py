@@ -24,7 +24,8 @@ from roofterm.cli.several import several
 from roofterm.cli.tabular import ordered
 from roofterm.report.as_json import encode
 from roofterm.report.as_markdown import markdown_table
-from roofterm.report.columns import MODULE_COLUMNS, PROGRAM_COLUMNS, ROOFLINE_COLUMNS, Column
+from roofterm.report.columns import MODULE_COLUMNS, PROGRAM_COLUMNS, ROOFLINE_COLUMNS
+from roofterm.report.fields import Column
 from roofterm.report.plain_table import plain_table
 from roofterm.results import Coverage, Roof, RooflineRow
 from roofterm.text.units import count, pct

@@ -13,7 +13,7 @@ from roofterm.cli.errors import UsageError
 from roofterm.cli.output import csv_bytes, width, write
 from roofterm.report.as_json import encode, rows_of
 from roofterm.report.as_markdown import markdown_table
-from roofterm.report.columns import Column
+from roofterm.report.fields import Column
 from roofterm.report.plain_table import plain_table
 from roofterm.text.units import count
 

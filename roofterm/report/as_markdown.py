@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from roofterm.report.columns import TABLE_COLUMNS, Column, shown
+from roofterm.report.columns import TABLE_COLUMNS
+from roofterm.report.fields import Column, shown
 
 if TYPE_CHECKING:
     from roofterm.report.triage import Report

@@ -1,86 +1,49 @@
-"""How columns are shown to people, for every table that commands print: title, alignment, text of a value. Explorer: tui.columns."""
+"""The columns of every table that is shown, most wanted first. The explorer lays the same ones out for a screen (tui.columns)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import replace
 
-from roofterm.text.safe import safe_text
-from roofterm.text.units import UNKNOWN, bytes_text, count, duration_us, figures, pct, si
-
-
-@dataclass(frozen=True)
-class Column:
-    name: str
-    title: str
-    text: Callable[[Any], str]
-    right: bool = True
-    least: int = 0
-    """narrowest width in cells"""
-    needs_value: bool = False
-    """left out where every row has 0, as where it is unknown"""
-
-
-def words(value: Any) -> str:
-    """Text out of a file, made safe."""
-    return UNKNOWN if value is None else safe_text(str(value))
-
-
-def yes_no(value: bool | None) -> str:
-    return UNKNOWN if value is None else "yes" if value else "no"
-
-
-def numbers(value: list[int] | None) -> str:
-    """Up to four numbers of a list."""
-    if value is None or len(value) == 0:
-        return UNKNOWN
-    shown = ",".join(map(str, list(value)[:4]))
-    return shown if len(value) <= 4 else f"{shown},+{len(value) - 4}"
-
-
-def flops_rate(value: float | None) -> str:
-    return si(value, "FLOP/s")
-
-
-def amount(value: float | None) -> str:
-    return UNKNOWN if value is None else figures(value)
-
-
-def byte_rate(value: float | None) -> str:
-    return si(value, "B/s")
-
-
-NAME = Column("name", "name", words, right=False, least=20)
-SHORT = Column("short_name", "name", words, right=False, least=20)
-CATEGORY = Column("category", "category", words, right=False)
-CALLS = Column("calls", "calls", count)
-TOTAL = Column("total_us", "total", duration_us)
-SELF = Column("self_us", "self", duration_us)
-MEAN = Column("mean_us", "mean", duration_us)
-MIN = Column("min_us", "min", duration_us)
-MAX = Column("max_us", "max", duration_us)
-P50 = Column("p50_us", "p50", duration_us)
-P99 = Column("p99_us", "p99", duration_us)
-SHARE = Column("pct", "%", pct)
-DEVICE = Column("device_us", "device", duration_us, needs_value=True)
-SELF_DEVICE = Column("self_device_us", "self device", duration_us, needs_value=True)
-FLOPS = Column("flops", "FLOPs", si, needs_value=True)
-BYTES = Column("bytes", "bytes", bytes_text)
-DTYPE = Column("dtype", "dtype", words, right=False)
-BOUND = Column("bound_by", "bound by", words, right=False)
-ROOF = Column("pct_of_roof", "% of roof", pct)
-STREAMS = Column("stream_ids", "streams", numbers)
-GRID = Column("grid", "grid", words)
-BLOCK = Column("block", "block", words)
-OCCUPANCY = Column("occupancy_pct", "occupancy", pct)
-WAVES = Column("waves", "waves", amount)
-TAIL = Column("tail_pct", "tail", pct)
-TENSOR = Column("tensor_core", "tensor", yes_no)
-LAUNCHER = Column("launched_by", "launched by", words, right=False)
-SHAPES = Column("shapes", "shapes", words, right=False)
-MEMORY = Column("memory_bytes", "memory", bytes_text, needs_value=True)
-SELF_MEMORY = Column("self_memory_bytes", "self memory", bytes_text, needs_value=True)
+from roofterm.report.fields import (
+    BLOCK,
+    BOUND,
+    BYTES,
+    CALLS,
+    CATEGORY,
+    DEVICE,
+    DTYPE,
+    FLOPS,
+    GRID,
+    LAUNCHER,
+    MAX,
+    MEAN,
+    MEMORY,
+    MIN,
+    NAME,
+    OCCUPANCY,
+    P50,
+    P99,
+    ROOF,
+    SELF,
+    SELF_DEVICE,
+    SELF_MEMORY,
+    SHAPES,
+    SHARE,
+    SHORT,
+    STREAMS,
+    TAIL,
+    TENSOR,
+    TOTAL,
+    WAVES,
+    Column,
+    amount,
+    byte_rate,
+    intensity_text,
+    rise,
+    words,
+    yes_no,
+)
+from roofterm.text.units import bytes_text, count, duration_us, pct, si
 
 TABLE_COLUMNS: dict[str, tuple[Column, ...]] = {
     "kernel": (
@@ -107,25 +70,58 @@ TABLE_COLUMNS: dict[str, tuple[Column, ...]] = {
         STREAMS,
         FLOPS,
     ),
-    "op": (NAME, CALLS, SELF, SHARE, TOTAL, MEAN, SELF_DEVICE, DEVICE, FLOPS, SHAPES, MEMORY, SELF_MEMORY, MIN, MAX, P50, P99),
-    "iteration": (
+    "op": (
         NAME,
+        CALLS,
+        replace(
+            SELF, short="self CPU", about="host time outside of the ops that it calls; the profiler's own figure, which may be negative"
+        ),
+        replace(SHARE, about="of all self CPU time"),
+        replace(TOTAL, short="CPU total", about="host time with the ops that it calls"),
+        MEAN,
+        SELF_DEVICE,
+        DEVICE,
+        FLOPS,
+        SHAPES,
+        MEMORY,
+        SELF_MEMORY,
+        MIN,
+        MAX,
+        P50,
+        P99,
+    ),
+    "iteration": (
+        replace(NAME, about="iterations of the same name, numbers left out"),
         CALLS,
         TOTAL,
         SHARE,
         MEAN,
         P99,
-        Column("tokens_per_s", "tokens/s", si),
-        Column("inter_token_p50_us", "inter-token p50", duration_us),
-        Column("inter_token_p99_us", "inter-token p99", duration_us),
-        Column("compute_us", "compute", duration_us),
-        Column("exposed_comm_us", "exposed comm", duration_us, needs_value=True),
-        Column("exposed_copy_us", "exposed copy", duration_us, needs_value=True),
-        Column("idle_us", "idle", duration_us),
-        Column("prompt_tokens", "prompt tokens", si, needs_value=True),
-        Column("generated_tokens", "generated", si, needs_value=True),
-        Column("context_tokens", "context", si),
-        Column("launches", "launches", si),
+        Column("tokens_per_s", "tokens/s", si, about="generated and prompt tokens by time"),
+        Column("inter_token_p50_us", "inter-token p50", duration_us, short="itl p50", about="time between tokens, median"),
+        Column("inter_token_p99_us", "inter-token p99", duration_us, short="itl p99", about="time between tokens, 99 of 100 are shorter"),
+        Column("compute_us", "compute", duration_us, about="mean over its iterations"),
+        Column(
+            "exposed_comm_us",
+            "exposed comm",
+            duration_us,
+            needs_value=True,
+            short="exp comm",
+            about="mean: communication under which nothing computes",
+        ),
+        Column(
+            "exposed_copy_us",
+            "exposed copy",
+            duration_us,
+            needs_value=True,
+            short="exp copy",
+            about="mean: copies under which neither computes nor communicates anything",
+        ),
+        Column("idle_us", "idle", duration_us, about="mean: nothing runs on the device"),
+        Column("prompt_tokens", "prompt tokens", si, needs_value=True, short="prompt", about="mean prompt tokens of an iteration"),
+        Column("generated_tokens", "generated", si, needs_value=True, short="gener.", about="mean generated tokens of an iteration"),
+        Column("context_tokens", "context", si, about="mean tokens attended to"),
+        Column("launches", "launches", si, about="mean calls that launched device work"),
         ROOF,
         BOUND,
         MIN,
@@ -135,96 +131,99 @@ TABLE_COLUMNS: dict[str, tuple[Column, ...]] = {
         BYTES,
     ),
     "collective": (
-        Column("name", "collective", words, right=False, least=10),
-        Column("group", "group", words, right=False),
-        Column("group_size", "ranks", count),
-        Column("message_bytes", "message", bytes_text),
+        Column("name", "collective", words, right=False, least=10, about="as the file or its kernel names it"),
+        Column("group", "group", words, right=False, about="process group"),
+        Column("group_size", "ranks", count, about="ranks of the group"),
+        Column("message_bytes", "message", bytes_text, about="bytes of one call: the input of each rank"),
         CALLS,
         TOTAL,
         SHARE,
         MEAN,
-        Column("exposed_us", "exposed", duration_us),
-        Column("bus_bw", "bus bw", byte_rate),
-        Column("pct_of_link", "% of link", pct),
-        Column("wait_us", "wait", duration_us),
-        Column("transfer_us", "transfer", duration_us),
+        Column("exposed_us", "exposed", duration_us, about="of it under which nothing computes"),
+        Column("bus_bw", "bus bw", byte_rate, about="comparable to the link's bandwidth, whatever the collective and its ranks"),
+        Column("pct_of_link", "% of link", pct, short="% link", about="bus bandwidth by the link's"),
+        Column("wait_us", "wait", duration_us, about="until the last rank came; unknown from one rank alone"),
+        Column("transfer_us", "transfer", duration_us, about="from when the last rank came"),
         BOUND,
-        Column("algo_bw", "algo bw", byte_rate),
-        Column("hidden_us", "hidden", duration_us),
-        Column("library", "library", words, right=False),
+        Column("algo_bw", "algo bw", byte_rate, about="bytes by time"),
+        Column("hidden_us", "hidden", duration_us, about="of it under compute"),
+        Column("library", "library", words, right=False, about="NCCL, RCCL or another"),
         DTYPE,
         MIN,
         MAX,
-        Column("note", "note", words, right=False),
+        Column("note", "note", words, right=False, about="doubts about this row"),
     ),
-    "category": (NAME, CALLS, TOTAL, SHARE, MEAN, MIN, MAX, P50, P99, FLOPS, ROOF),
+    "category": (replace(NAME, about="what the work computes"), CALLS, TOTAL, SHARE, MEAN, MIN, MAX, P50, P99, FLOPS, ROOF),
 }
 """Columns of each table for people, most wanted first: what does not fit the width is left out from the end."""
 
 TABLE_COLUMNS["gap"] = (
-    Column("name", "meanwhile on the host", words, right=False, least=20),
-    Column("total_us", "gap", duration_us),
+    Column("name", "meanwhile on the host", words, right=False, least=20, about="what the launching thread did for most of the gap"),
+    Column("total_us", "gap", duration_us, about="nothing runs on the device"),
     SHARE,
-    CATEGORY,
-    Column("start_us", "start", duration_us),
-    Column("device", "device", count),
-    Column("step", "step", words, right=False),
-    Column("after", "until", words, right=False),
-    Column("before", "since", words, right=False),
-    Column("host_wait_us", "host wait", duration_us),
-    Column("kernel_gap_us", "kernel gap", duration_us),
-    Column("thread", "thread", words, right=False),
+    replace(CATEGORY, short="kind", about="host wait: the work was not launched yet; kernel gap: it was"),
+    Column("start_us", "start", duration_us, about="from the profile's zero"),
+    Column("device", "device", count, about="device that was idle"),
+    Column("step", "step", words, right=False, about="the step it lies in"),
+    Column("after", "until", words, right=False, about="the work that ended the gap"),
+    Column("before", "since", words, right=False, about="the work before the gap"),
+    Column("host_wait_us", "host wait", duration_us, about="of it until the next launch call had ended"),
+    Column("kernel_gap_us", "kernel gap", duration_us, short="kern gap", about="of it though the next work was launched"),
+    Column("thread", "thread", words, right=False, about="the launching thread"),
 )
 
 
 STEP_COLUMNS = (
-    Column("name", "step", words, right=False, least=16),
-    Column("rank", "rank", count),
-    Column("phase", "phase", words, right=False),
-    Column("dur_us", "time", duration_us),
-    Column("host_dur_us", "host", duration_us),
-    Column("compute_us", "compute", duration_us),
-    Column("exposed_comm_us", "exposed comm", duration_us),
-    Column("exposed_copy_us", "exposed copy", duration_us),
-    Column("idle_us", "idle", duration_us),
-    Column("host_wait_us", "host wait", duration_us),
-    Column("kernel_gap_us", "kernel gaps", duration_us),
-    Column("busy_pct", "busy", pct),
-    Column("launches", "launches", count),
-    Column("tensor_core_pct", "tensor", pct),
-    Column("sm_efficiency_pct", "SM eff.", pct),
-    Column("host_busy_pct", "host busy", pct),
-    Column("steady", "steady", yes_no),
-    Column("complete", "complete", yes_no),
+    Column("name", "step", words, right=False, least=16, about="as the file names it"),
+    Column("rank", "rank", count, about="process of a distributed job"),
+    Column("phase", "phase", words, right=False, about="prefill or decode, where it is told"),
+    Column("dur_us", "time", duration_us, about="from the previous step's end until its own device work has ended"),
+    Column("host_dur_us", "host", duration_us, about="the annotation on the host"),
+    Column("compute_us", "compute", duration_us, about="union of compute kernels in the step's window"),
+    Column("exposed_comm_us", "exposed comm", duration_us, short="exp comm", about="communication under which nothing computes"),
+    Column(
+        "exposed_copy_us",
+        "exposed copy",
+        duration_us,
+        short="exp copy",
+        about="copies under which neither computes nor communicates anything",
+    ),
+    Column("idle_us", "idle", duration_us, about="nothing runs on the device"),
+    Column("host_wait_us", "host wait", duration_us, about="idle until the next launch call has ended"),
+    Column("kernel_gap_us", "kernel gaps", duration_us, short="kern gap", about="idle though the next work was launched"),
+    Column("busy_pct", "busy", pct, about="of the step in which the device works"),
+    Column("launches", "launches", count, about="calls that launched device work"),
+    Column("tensor_core_pct", "tensor", pct, about="of the step in which kernels on tensor or matrix units run"),
+    Column("sm_efficiency_pct", "SM eff.", pct, about="estimated share of the device's units that work"),
+    Column("host_busy_pct", "host busy", pct, about="of the step in which the host works"),
+    Column("steady", "steady", yes_no, about="averages speak of the steady steps"),
+    Column("complete", "complete", yes_no, about="the file holds all of it"),
 )
 
 
 RANK_COLUMNS = (
-    Column("rank", "rank", count),
-    Column("host", "host", words, right=False),
-    Column("late", "late", yes_no),
-    Column("step_us", "step", duration_us),
-    Column("compute_us", "compute", duration_us),
-    Column("exposed_comm_us", "exposed comm", duration_us),
-    Column("exposed_wait_us", "of it wait", duration_us),
-    Column("exposed_transfer_us", "of it transfer", duration_us),
-    Column("kept_waiting_us", "kept waiting", duration_us),
-    Column("last_pct", "came last", pct),
-    Column("busy_pct", "busy", pct),
-    Column("idle_us", "idle", duration_us),
-    Column("wait_us", "wait", duration_us),
-    Column("transfer_us", "transfer", duration_us),
-    Column("exposed_copy_us", "exposed copy", duration_us, needs_value=True),
-    Column("launches", "launches", amount),
-    Column("slowest_us", "slowest", duration_us),
-    Column("steps", "steps", count),
-    Column("devices", "devices", count),
+    Column("rank", "rank", count, about="process of a distributed job"),
+    Column("host", "host", words, right=False, about="machine that it ran on"),
+    Column("late", "late", yes_no, about="the others wait for it"),
+    Column("step_us", "step", duration_us, about="mean of its steady steps"),
+    Column("compute_us", "compute", duration_us, about="union of compute kernels, a step"),
+    Column("exposed_comm_us", "exposed comm", duration_us, short="exp comm", about="communication under which nothing computes, a step"),
+    Column("exposed_wait_us", "of it wait", duration_us, about="of it until the last rank came"),
+    Column("exposed_transfer_us", "of it transfer", duration_us, short="of it xfer", about="of it from when the last rank came"),
+    Column(
+        "kept_waiting_us", "kept waiting", duration_us, short="kept wait", about="how long the others waited for this rank alone, a step"
+    ),
+    Column("last_pct", "came last", pct, short="last", about="of the matched collectives, those to which it came last"),
+    Column("busy_pct", "busy", pct, about="of the step in which the device works"),
+    Column("idle_us", "idle", duration_us, about="nothing runs on the device, a step"),
+    Column("wait_us", "wait", duration_us, about="in collectives until the last rank came, hidden or not, a step"),
+    Column("transfer_us", "transfer", duration_us, about="the shortest of the matched calls, a step"),
+    Column("exposed_copy_us", "exposed copy", duration_us, needs_value=True, short="exp copy", about="copies under nothing else, a step"),
+    Column("launches", "launches", amount, about="calls that launched device work, a step"),
+    Column("slowest_us", "slowest", duration_us, about="its longest steady step"),
+    Column("steps", "steps", count, about="steps that the means speak of"),
+    Column("devices", "devices", count, about="that worked"),
 )
-
-
-def rise(value: float | None) -> str:
-    """A change in percent, with its sign."""
-    return UNKNOWN if value is None else ("+" if value > 0 else "") + pct(value)
 
 
 CHANGE_COLUMNS = (
@@ -242,28 +241,20 @@ CHANGE_COLUMNS = (
 """Values come as texts: each row has its own unit."""
 
 
-def _tera(value: float | None) -> str:
-    return UNKNOWN if value is None else figures(value)
-
-
 DEVICE_COLUMNS = (
     Column("id", "id", words, right=False, least=16),
     Column("arch", "arch", words, right=False),
     Column("units", "units", count),
-    Column("bf16_tflops", "bf16 TF", _tera),
-    Column("fp16_tflops", "fp16 TF", _tera),
-    Column("fp32_tflops", "fp32 TF", _tera),
-    Column("fp8_tflops", "fp8 TF", _tera),
+    Column("bf16_tflops", "bf16 TF", amount),
+    Column("fp16_tflops", "fp16 TF", amount),
+    Column("fp32_tflops", "fp32 TF", amount),
+    Column("fp8_tflops", "fp8 TF", amount),
     Column("memory_bytes", "memory", bytes_text),
-    Column("memory_tbps", "TB/s", _tera),
-    Column("ridge_flop_per_byte", "ridge", _tera),
+    Column("memory_tbps", "TB/s", amount),
+    Column("ridge_flop_per_byte", "ridge", amount),
     Column("confidence", "figures", words, right=False),
     Column("names", "names in profiles", words, right=False),
 )
-
-
-def _intensity(value: float | None) -> str:
-    return UNKNOWN if value is None else si(value) if value >= 1000 else figures(value)
 
 
 _STEP = Column("step", "step", words, right=False)
@@ -272,23 +263,60 @@ ROOFLINE_COLUMNS = (
     NAME,
     CATEGORY,
     CALLS,
-    Column("time_us", "time", duration_us),
+    Column("time_us", "time", duration_us, about="device time in the part spoken of"),
     ROOF,
-    Column("limit", "limit", words, right=False),
-    Column("headroom_us", "headroom", duration_us),
-    Column("intensity", "FLOP/B", _intensity),
-    Column("flops_per_s", "rate", flops_rate),
-    Column("bytes_per_s", "traffic", byte_rate),
+    Column(
+        "limit",
+        "limit",
+        words,
+        right=False,
+        short="bound",
+        about="the resource used most; with ? if even that one is used by less than 60 %: then latency limits",
+    ),
+    Column("headroom_us", "headroom", duration_us, about="device time less the time that the roofs allow"),
+    Column("intensity", "FLOP/B", intensity_text, about="FLOPs by bytes of device memory: an upper bound, as bytes are a lower one"),
+    Column("flops_per_s", "FLOP/s", si, about="FLOPs by device time"),
+    Column("bytes_per_s", "B/s", si, about="bytes of device memory by device time"),
     DTYPE,
     SHAPES,
-    Column("flags", "flags", words, right=False),
-    Column("pct_of_peak_flops", "% of peak", pct),
-    Column("pct_of_peak_bw", "% of bandwidth", pct),
+    Column("flags", "flags", words, right=False, about="doubts about this row"),
+    Column("pct_of_peak_flops", "% of peak", pct, short="% peak", about="of the compute roof of its type"),
+    Column("pct_of_peak_bw", "% of bandwidth", pct, short="% bw", about="of the memory's bandwidth; a lower bound"),
 )
 
 PROGRAM_COLUMNS = (NAME, _STEP, *ROOFLINE_COLUMNS[2:9], FLOPS, *ROOFLINE_COLUMNS[9:])
 
 MODULE_COLUMNS = (NAME, *ROOFLINE_COLUMNS[2:9], Column("module_path", "inside", words, right=False), *ROOFLINE_COLUMNS[9:])
+
+MORE_COLUMNS: dict[str, tuple[Column, ...]] = {
+    "kernel": (BYTES,),
+    "category": (BYTES,),
+    "op": (CATEGORY,),
+    "iteration": (Column("phase", "phase", words, right=False, about="prefill, decode, mixed; forward, backward, optimizer"),),
+    "step": (
+        Column("mark", "", words, right=False, about="what is unusual about it"),
+        Column("parts", "where it goes", str, right=False, about="its breakdown, as long as the step is"),
+        Column("mfu_pct", "MFU", pct, about="model FLOPs by the device's peak over the step"),
+        Column("comm_us", "comm", duration_us, about="all communication, hidden or not"),
+        Column("start_us", "start", duration_us, about="from the profile's zero"),
+    ),
+    "roofline": (
+        Column("time_bound_us", "at the roofs", duration_us, short="at roofs", about="least time that the roofs allow"),
+        FLOPS,
+        BYTES,
+        Column("flops_from", "FLOPs from", words, right=False, short="from", about="where the FLOPs come from: trace, shapes, hlo or none"),
+        Column("op", "op", words, right=False, about="the op whose shapes gave the work"),
+    ),
+}
+"""Further columns of a table that the explorer has room for."""
+
+ROOF_COLUMNS = (
+    Column("name", "roof", words, right=False, about="type of arithmetic, or level of memory"),
+    Column("kind", "kind", words, right=False, about="compute, memory or link"),
+    Column("value", "peak", words, about="the most that the hardware gives"),
+    Column("ridge", "ridge", words, right=False, about="intensity from which on compute and not memory is the limit"),
+    Column("source", "from", words, right=False, about="where the figure comes from"),
+)
 
 PROFILE = Column("profile", "profile", words, right=False)
 
@@ -321,19 +349,10 @@ SWEEP_COLUMNS = (
     Column("tokens_per_s", "tokens/s", si),
     Column("itl_us", "between tokens", duration_us),
     Column("ttft_us", "first token", duration_us),
-    Column("intensity", "FLOP/B", _intensity),
+    Column("intensity", "FLOP/B", intensity_text),
     Column("weight_bytes", "weights", bytes_text),
     Column("kv_bytes", "KV cache", bytes_text),
     Column("activation_bytes", "activations", bytes_text),
     Column("estimate_us", "estimate", duration_us),
     Column("flops", "FLOPs", si),
 )
-
-
-def shown(columns: Sequence[Column], records: Sequence[dict[str, Any]]) -> list[Column]:
-    """The columns that say something about these rows."""
-    return [c for c in columns if not records or any(_says(c, record.get(c.name)) for record in records)]
-
-
-def _says(column: Column, value: Any) -> bool:
-    return value is not None and not (column.needs_value and not value)

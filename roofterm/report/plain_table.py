@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from roofterm.report.columns import Column, shown
+from roofterm.report.fields import Column, shown
 from roofterm.text.safe import cell_width, fit
 
 GAP = "  "

@@ -1,224 +1,127 @@
-"""The columns of the explorer's tables: width, what gives way when room is short, and what each figure means."""
+"""How the tables of `report.columns` are laid out on a screen: order, width, and what gives way when room is short."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from roofterm.analysis.categories.short import short_name
 from roofterm.glossary import find
-from roofterm.report.columns import byte_rate, numbers, words, yes_no
+from roofterm.report import columns as printed
+from roofterm.report.fields import NAME, byte_rate, numbers, words, yes_no
+from roofterm.report.fields import Column as Field
 from roofterm.text.units import bytes_text, count, duration_us, pct, si
 from roofterm.tui.stacked import share_bar, step_bar
+from roofterm.tui.themes import Palette
 from roofterm.tui.widgets.detail import Details, Fact
+from roofterm.tui.widgets.glyphs import Look
+from roofterm.tui.widgets.line_widget import Piece
 from roofterm.tui.widgets.table_layout import Column
 
 if TYPE_CHECKING:
     import polars as pl
 
-
-def _time(key: str, label: str, priority: int, about: str) -> Column:
-    return Column(key, label, 9, duration_us, priority, about=about)
-
-
-def _share(key: str, label: str, priority: int, about: str, tint: str | None = None) -> Column:
-    return Column(key, label, max(6, len(label)), pct, priority, tint=tint, about=about)
-
-
-def _word(key: str, label: str, width: int, priority: int, about: str, tint: str | None = None) -> Column:
-    return Column(key, label, width, words, priority, left=True, tint=tint, about=about)
-
-
-def _name(label: str, shorten: bool = True) -> Column:
-    show: Callable[[Any], str] = short_name if shorten else words
-    return Column("name", label, 24, show, 0, left=True, about="as in the file")
-
-
-_CATEGORY = _word("category", "category", 13, 2, "what it computes, by its launching op and its name", tint="category")
-_CALLS = Column("calls", "calls", 8, count, 2, about="how often it ran")
-_TOTAL = _time("total_us", "total", 0, "sum over all calls")
-_PCT = _share("pct", "%", 1, "of this table's total")
-_SHARE = Column("pct", "", 12, pct, 8, left=True, draw=share_bar)
-_MEAN = _time("mean_us", "mean", 3, "total by calls")
-_MAX = _time("max_us", "max", 4, "the longest call")
-_MIN = _time("min_us", "min", 6, "the shortest call")
-_P50 = _time("p50_us", "p50", 5, "half of the calls are shorter")
-_P99 = _time("p99_us", "p99", 5, "99 of 100 calls are shorter")
-_FLOPS = Column("flops", "FLOPs", 8, si, 6, about="executed operations, 2 per multiply-add, over all calls")
-_BYTES = Column("bytes", "bytes", 9, bytes_text, 6, about="compulsory traffic: each operand and result once")
-_DTYPE = _word("dtype", "dtype", 5, 4, "type of the arithmetic")
-_ROOF = _share("pct_of_roof", "% roof", 1, "of what the roofs allow; above 100 % something in the model is wrong", tint="share")
-_BOUND = _word("bound_by", "bound", 8, 1, "the resource used most")
+_WIDTHS: Mapping[Callable[[Any], str], int] = {duration_us: 9, pct: 6, si: 8, count: 5, bytes_text: 9, byte_rate: 10, yes_no: 3, numbers: 9}
+"""cells that texts of a kind need"""
 
 LAST = 99
 """priority of a column in which nothing is known"""
 
+
+@dataclass(frozen=True)
+class At:
+    """A column's place: its field, and what the screen alone knows of it."""
+
+    field: str
+    priority: int
+    """what stays when room is short: smaller stays longer; 0 always"""
+    width: int = 0
+    """cells; 0: what its kind of text needs"""
+    tint: str | None = None
+    draw: Callable[[Any, int, Palette, Look], Sequence[Piece]] | None = None
+    """drawn instead of written, without a title"""
+    label: str | None = None
+    """title on the screen alone: of what is drawn or marked"""
+
+
+def named(label: str, shorten: bool = True, width: int = 24, about: str = NAME.about, tint: str | None = None) -> Column:
+    """The first column of a table."""
+    return Column("name", label, width, short_name if shorten else words, 0, left=True, tint=tint, about=about)
+
+
+def laid_out(fields: Sequence[Field], first: Column, *places: At) -> tuple[Column, ...]:
+    """The first column, then the fields in the order of their places. Raises KeyError for a field that is not there."""
+    known = {field.name: field for field in fields}
+    return (first, *(_column(known[place.field], place) for place in places))
+
+
+def _column(field: Field, place: At) -> Column:
+    label = place.label if place.label is not None else "" if place.draw else field.label
+    width = max(place.width or _WIDTHS.get(field.text, 8), len(label))
+    left = not field.right or place.draw is not None
+    return Column(field.name, label, width, field.text, place.priority, left, place.tint, field.about, place.draw)
+
+
+_OF = {by: (*columns, *printed.MORE_COLUMNS.get(by, ())) for by, columns in printed.TABLE_COLUMNS.items()}
+_SHARE_BAR = At("pct", 8, 12, draw=share_bar)
+_CATEGORY = At("category", 2, 13, tint="category")
+_ROOF = At("pct_of_roof", 1, tint="share")
+_BOUND = At("bound_by", 1, 8)
+
 TABLES: Mapping[str, Sequence[Column]] = {
-    "kernel": (
-        _name("kernel"),
-        _CATEGORY,
-        _CALLS,
-        _TOTAL,
-        _PCT,
-        _SHARE,
-        _MEAN,
-        _MAX,
-        _ROOF,
-        _BOUND,
-        _DTYPE,
-        Column("tensor_core", "tensor", 6, yes_no, 5, about="runs on tensor or matrix units, as far as its name tells"),
-        _word("launched_by", "launched by", 26, 6, "the op under which most of its time was launched"),
-        _MIN,
-        _P50,
-        _P99,
-        _FLOPS,
-        _BYTES,
-        Column("occupancy_pct", "occup.", 6, pct, 7, about="estimated achieved occupancy, as the file states it; weighted by time"),
-        Column("grid", "grid", 13, words, 7, about="blocks, most frequent"),
-        Column("block", "block", 9, words, 7, about="threads of a block, most frequent"),
-        Column("stream_ids", "streams", 9, numbers, 7, about="streams on which it ran"),
+    "kernel": laid_out(
+        _OF["kernel"], named("kernel"), _CATEGORY, At("calls", 2, 8), At("total_us", 0), At("pct", 1), _SHARE_BAR, At("mean_us", 3),
+        At("max_us", 4), _ROOF, _BOUND, At("dtype", 4, 5), At("tensor_core", 5), At("launched_by", 6, 26), At("min_us", 6),
+        At("p50_us", 5), At("p99_us", 5), At("flops", 6), At("bytes", 6), At("occupancy_pct", 7), At("waves", 7), At("tail_pct", 7),
+        At("grid", 7, 13), At("block", 7, 9), At("stream_ids", 7),
     ),
-    "op": (
-        _name("host op", shorten=False),
-        _CALLS,
-        _time("self_us", "self CPU", 0, "host time outside of the ops that it calls; the profiler's own figure, which may be negative"),
-        _share("pct", "%", 1, "of all self CPU time"),
-        _time("total_us", "CPU total", 1, "host time with the ops that it calls"),
-        _MEAN,
-        _time("self_device_us", "self dev", 1, "device time of the work that it launched itself"),
-        _time("device_us", "device", 2, "device time of the work that it and its children launched"),
-        _FLOPS,
-        _word("shapes", "shapes", 26, 6, "input shapes"),
-        Column("memory_bytes", "memory", 10, bytes_text, 6, about="allocated less freed, with its children"),
-        Column("self_memory_bytes", "self mem", 10, bytes_text, 7, about="allocated less freed by itself"),
-        _MIN,
-        _MAX,
-        _P50,
-        _P99,
-        _CATEGORY,
+    "op": laid_out(
+        _OF["op"], named("host op", shorten=False), At("calls", 2, 8), At("self_us", 0), At("pct", 1), At("total_us", 1), At("mean_us", 3),
+        At("self_device_us", 1), At("device_us", 2), At("flops", 6), At("shapes", 6, 26), At("memory_bytes", 6, 10),
+        At("self_memory_bytes", 7, 10), At("min_us", 6), At("max_us", 4), At("p50_us", 5), At("p99_us", 5), _CATEGORY,
     ),
-    "category": (
-        Column("name", "category", 24, words, 0, left=True, tint="category", about="what the work computes"),
-        _CALLS,
-        _TOTAL,
-        _PCT,
-        replace(_SHARE, priority=2),
-        _MEAN,
-        _MIN,
-        _MAX,
-        _P50,
-        _P99,
-        _FLOPS,
-        _BYTES,
-        _ROOF,
+    "category": laid_out(
+        _OF["category"], named("category", shorten=False, about="what the work computes", tint="category"), At("calls", 2, 8),
+        At("total_us", 0), At("pct", 1), replace(_SHARE_BAR, priority=2), At("mean_us", 3), At("min_us", 6), At("max_us", 4),
+        At("p50_us", 5), At("p99_us", 5), At("flops", 6), At("bytes", 6), _ROOF,
     ),
-    "collective": (
-        Column("name", "collective", 20, words, 0, left=True, about="as the file or its kernel names it"),
-        _word("group", "group", 12, 4, "process group"),
-        Column("group_size", "ranks", 5, count, 3, about="ranks of the group"),
-        Column("message_bytes", "message", 9, bytes_text, 1, about="bytes of one call: the input of each rank"),
-        _CALLS,
-        _TOTAL,
-        _PCT,
-        _MEAN,
-        _time("exposed_us", "exposed", 1, "of it under which nothing computes"),
-        Column("bus_bw", "bus bw", 10, byte_rate, 2, about="comparable to the link's bandwidth, whatever the collective and its ranks"),
-        _share("pct_of_link", "% link", 2, "bus bandwidth by the link's"),
-        _time("wait_us", "wait", 3, "until the last rank came; unknown from one rank alone"),
-        _time("transfer_us", "transfer", 4, "from when the last rank came"),
-        Column("algo_bw", "algo bw", 10, byte_rate, 6, about="bytes by time"),
-        _time("hidden_us", "hidden", 6, "of it under compute"),
-        _word("library", "library", 8, 7, "NCCL, RCCL or another"),
-        _word("note", "note", 20, 7, "doubts about this row"),
+    "collective": laid_out(
+        _OF["collective"], named("collective", shorten=False, width=20, about="as the file or its kernel names it"), At("group", 4, 12),
+        At("group_size", 3), At("message_bytes", 1), At("calls", 2, 8), At("total_us", 0), At("pct", 1), At("mean_us", 3),
+        At("exposed_us", 1), At("bus_bw", 2), At("pct_of_link", 2), At("wait_us", 3), At("transfer_us", 4), At("algo_bw", 6),
+        At("hidden_us", 6), At("library", 7, 8), At("note", 7, 20),
     ),
-    "gap": (
-        Column("name", "meanwhile on the host", 24, words, 0, left=True, about="what the launching thread did for most of the gap"),
-        _time("total_us", "gap", 0, "nothing runs on the device"),
-        _PCT,
-        _word("category", "kind", 11, 1, "host wait: the work was not launched yet; kernel gap: it was"),
-        _time("start_us", "start", 2, "from the profile's zero"),
-        _word("after", "until", 24, 3, "the work that ended the gap"),
-        _word("before", "since", 24, 4, "the work before the gap"),
-        _word("step", "step", 16, 4, "the step it lies in"),
-        Column("device", "device", 6, count, 5, about="device that was idle"),
-        _time("host_wait_us", "host wait", 6, "of it until the next launch call had ended"),
-        _time("kernel_gap_us", "kern gap", 6, "of it though the next work was launched"),
-        _word("thread", "thread", 20, 7, "the launching thread"),
+    "gap": laid_out(
+        _OF["gap"], named("meanwhile on the host", shorten=False, about="what the launching thread did for most of the gap"),
+        At("total_us", 0), At("pct", 1), At("category", 1, 11), At("start_us", 2), At("after", 3, 24), At("before", 4, 24),
+        At("step", 4, 16), At("device", 5), At("host_wait_us", 6), At("kernel_gap_us", 6), At("thread", 7, 20),
     ),
-    "iteration": (
-        Column("name", "iteration", 24, words, 0, left=True, about="iterations of the same name, numbers left out"),
-        _word("phase", "phase", 8, 2, "prefill, decode, mixed; forward, backward, optimizer"),
-        _CALLS,
-        _TOTAL,
-        _PCT,
-        _MEAN,
-        _P99,
-        Column("tokens_per_s", "tokens/s", 8, si, 1, about="generated and prompt tokens by time"),
-        _time("inter_token_p50_us", "itl p50", 3, "time between tokens, median"),
-        _time("inter_token_p99_us", "itl p99", 3, "time between tokens, 99 of 100 are shorter"),
-        _time("compute_us", "compute", 3, "mean over its iterations"),
-        _time("exposed_comm_us", "exp comm", 4, "mean: communication under which nothing computes"),
-        _time("idle_us", "idle", 3, "mean: nothing runs on the device"),
-        Column("prompt_tokens", "prompt", 8, si, 5, about="mean prompt tokens of an iteration"),
-        Column("generated_tokens", "gener.", 8, si, 5, about="mean generated tokens of an iteration"),
-        Column("context_tokens", "context", 8, si, 5, about="mean tokens attended to"),
-        Column("launches", "launches", 8, si, 5, about="mean calls that launched device work"),
-        _share("mbu_pct", "MBU", 5, "bytes of weights and KV cache that a decode must read, by time and peak bandwidth"),
-        _ROOF,
-        _BOUND,
-        _FLOPS,
-        _BYTES,
+    "iteration": laid_out(
+        _OF["iteration"], named("iteration", shorten=False, about="iterations of the same name, numbers left out"), At("phase", 2, 8),
+        At("calls", 2, 8), At("total_us", 0), At("pct", 1), At("mean_us", 3), At("p99_us", 5), At("tokens_per_s", 1),
+        At("inter_token_p50_us", 3), At("inter_token_p99_us", 3), At("compute_us", 3), At("exposed_comm_us", 4), At("idle_us", 3),
+        At("prompt_tokens", 5), At("generated_tokens", 5), At("context_tokens", 5), At("launches", 5), _ROOF, _BOUND, At("flops", 6),
+        At("bytes", 6),
     ),
-    "roofline": (
-        _name("op"),
-        _CATEGORY,
-        _word("shapes", "shapes", 26, 4, "input shapes"),
-        Column("calls", "calls", 8, count, 4, about="how often it ran"),
-        _time("time_us", "time", 0, "device time in the part spoken of"),
-        Column("intensity", "FLOP/B", 8, si, 1, about="FLOPs by bytes of device memory: an upper bound, as bytes are a lower one"),
-        Column("flops_per_s", "FLOP/s", 8, si, 2, about="FLOPs by device time"),
-        Column("bytes_per_s", "B/s", 8, si, 3, about="bytes of device memory by device time"),
-        _ROOF,
-        _word("limit", "bound", 9, 1, "the resource used most; with ? if even that one is used by less than 60 %: then latency limits"),
-        _time("headroom_us", "headroom", 3, "device time less the time that the roofs allow"),
-        _time("time_bound_us", "at roofs", 6, "least time that the roofs allow"),
-        _DTYPE,
-        Column("flops", "FLOPs", 8, si, 6, about="executed operations, 2 per multiply-add"),
-        _BYTES,
-        _share("pct_of_peak_flops", "% peak", 6, "of the compute roof of its type"),
-        _share("pct_of_peak_bw", "% bw", 6, "of the memory's bandwidth; a lower bound"),
-        _word("flops_from", "from", 6, 7, "where the FLOPs come from: trace, shapes, hlo or none"),
-        _word("op", "op", 20, 7, "the op whose shapes gave the work"),
-        _word("flags", "flags", 20, 7, "doubts about this row"),
+    "roofline": laid_out(
+        (*printed.ROOFLINE_COLUMNS, *printed.MORE_COLUMNS["roofline"]), named("op"), _CATEGORY, At("shapes", 4, 26), At("calls", 4, 8),
+        At("time_us", 0), At("intensity", 1), At("flops_per_s", 2), At("bytes_per_s", 3), _ROOF, At("limit", 1, 9), At("headroom_us", 3),
+        At("time_bound_us", 6), At("dtype", 4, 5), At("flops", 6), At("bytes", 6), At("pct_of_peak_flops", 6), At("pct_of_peak_bw", 6),
+        At("flops_from", 7, 6), At("op", 7, 20), At("flags", 7, 20),
     ),
-    "step": (
-        Column("name", "step", 18, words, 0, left=True, about="as the file names it"),
-        _word("mark", "", 10, 0, "what is unusual about it", tint="warn"),
-        Column("parts", "where it goes", 28, str, 3, left=True, draw=step_bar),
-        _time("dur_us", "length", 0, "from the previous step's end until its own device work has ended"),
-        _time("host_dur_us", "host", 4, "the annotation on the host"),
-        _time("compute_us", "compute", 1, "union of compute kernels in the step's window"),
-        _time("exposed_comm_us", "exp comm", 1, "communication under which nothing computes"),
-        _time("exposed_copy_us", "exp copy", 3, "copies under which neither computes nor communicates anything"),
-        _time("idle_us", "idle", 1, "nothing runs on the device"),
-        _share("busy_pct", "busy", 2, "of the step in which the device works"),
-        _time("host_wait_us", "host wait", 5, "idle until the next launch call has ended"),
-        _time("kernel_gap_us", "kern gap", 5, "idle though the next work was launched"),
-        _time("comm_us", "comm", 5, "all communication, hidden or not"),
-        Column("launches", "launches", 8, count, 4, about="calls that launched device work"),
-        Column("rank", "rank", 5, count, 5, about="process of a distributed job"),
-        _share("mfu_pct", "MFU", 4, "model FLOPs by the device's peak over the step"),
-        _time("start_us", "start", 6, "from the profile's zero"),
+    "step": laid_out(
+        (*printed.STEP_COLUMNS, *printed.MORE_COLUMNS["step"]), named("step", shorten=False, width=18), At("mark", 0, 10, tint="warn"),
+        At("parts", 3, 28, draw=step_bar, label="where it goes"), At("dur_us", 0), At("host_dur_us", 4), At("compute_us", 1),
+        At("exposed_comm_us", 1), At("exposed_copy_us", 3), At("idle_us", 1), At("busy_pct", 2), At("host_wait_us", 5),
+        At("kernel_gap_us", 5), At("comm_us", 5), At("launches", 4), At("rank", 5), At("mfu_pct", 4), At("tensor_core_pct", 6),
+        At("sm_efficiency_pct", 6), At("host_busy_pct", 6), At("start_us", 6),
     ),
-    "roofs": (
-        Column("name", "roof", 20, words, 0, left=True, about="type of arithmetic, or level of memory"),
-        _word("kind", "kind", 7, 1, "compute, memory or link"),
-        Column("value", "peak", 13, words, 0, about="the most that the hardware gives"),
-        _word("ridge", "ridge", 11, 1, "intensity from which on compute and not memory is the limit"),
-        _word("source", "from", 8, 2, "where the figure comes from"),
+    "roofs": laid_out(
+        printed.ROOF_COLUMNS, named("roof", shorten=False, width=20, about="type of arithmetic, or level of memory"), At("kind", 1, 7),
+        At("value", 0, 13), At("ridge", 1, 11), At("source", 2, 8),
     ),
-}
+}  # fmt: skip
 """Columns of each table, in the order in which they stand."""
 
 NOUNS = {
