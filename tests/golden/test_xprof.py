@@ -7,7 +7,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from roofterm.analysis.xprof.op_metrics import COSTS, TIMES, OpMetrics, StepMetrics
+from roofterm.analysis.xprof.instruction_costs import COSTS
+from roofterm.analysis.xprof.op_metrics import TIMES, OpMetrics, StepMetrics
 from roofterm.analysis.xprof.peaks import Peaks
 from roofterm.analysis.xprof.roofline import roofline_rows, xprof_roofline
 from tests.golden.xprof_oracle import FOLDER, TRACES, differing, profile_of, rows_of, tables_of

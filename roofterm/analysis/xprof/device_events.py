@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -20,23 +22,32 @@ def device_events(profile: Profile, hardware: str) -> pl.DataFrame:
     slices = profile.slices
     kinds = (Kind.KERNEL,) if hardware == "TPU" else WORK_KINDS
     tracks = tracks_of(profile, hardware)
-    device_of = np.full(profile.tracks.height, -1, np.int64)
+    device_of = np.full(profile.tracks.height, -1, np.int32)
     device_of[tracks["track"].to_numpy()] = tracks["device"].to_numpy()
     track = slices["track"].to_numpy()
-    rows = np.flatnonzero((device_of[track] >= 0) & np.isin(slices["kind"].to_numpy(), [int(kind) for kind in kinds]))
+    is_work = np.zeros(256, bool)
+    is_work[[int(kind) for kind in kinds]] = True
+    rows = np.flatnonzero((device_of >= 0)[track] & is_work[slices["kind"].to_numpy()]).astype(np.uint32)
+    track = track[rows]
     if hardware == "TPU":  # in file order: what is inside what depends on it where the device's clock and the host's disagree
         at = slices["offset"].to_numpy()[rows]
-        if np.any((at[1:] < at[:-1]) & (track[rows[1:]] == track[rows[:-1]])):
-            rows = rows[np.lexsort((at, track[rows]))]
+        if np.any((at[1:] < at[:-1]) & (track[1:] == track[:-1])):
+            order = np.lexsort((at, track))
+            rows, track = rows[order], track[order]
     start, dur = device_time(profile, rows)
-    own = _self_by_track(track[rows], start, dur) if hardware == "TPU" else dur
-    op = np.full(slices.height, -1, np.int64)
+    own = _self_by_track(track, start, dur) if hardware == "TPU" else dur
+    op = np.full(slices.height, -1, np.int32)
     op[profile.hlo["slice"].to_numpy()] = profile.hlo["op"].to_numpy()
-    return (
-        pl.DataFrame({"slice": rows, "device": device_of[track[rows]], "op": op[rows], "start_ps": start, "dur_ps": dur, "self_ps": own})
-        .with_columns(pl.when(pl.col("op") >= 0).then("op"))
-        .join(_event_costs(profile), on="slice", how="left", maintain_order="left")
-    )
+    return pl.DataFrame(
+        {
+            "slice": rows,
+            "device": device_of[track].astype(np.uint16),
+            "op": op[rows],
+            "start_ps": start,
+            "dur_ps": dur,
+            "self_ps": own,
+        }
+    ).with_columns(pl.when(pl.col("op") >= 0).then("op").cast(pl.UInt32))
 
 
 def tracks_of(profile: Profile, hardware: str, steps: bool = False) -> pl.DataFrame:
@@ -47,14 +58,16 @@ def tracks_of(profile: Profile, hardware: str, steps: bool = False) -> pl.DataFr
     return tracks.select("track", "device").sort("track")
 
 
-def device_time(profile: Profile, rows: I64) -> tuple[I64, I64]:
+def device_time(profile: Profile, rows: NDArray[np.integer[Any]]) -> tuple[I64, I64]:
     """Start and length of the slices by the device's own clock where it is known."""
     start, dur = profile.slices["start_ps"].to_numpy()[rows], profile.slices["dur_ps"].to_numpy()[rows]
     clock = profile.device_clock
     if clock.is_empty() or rows.size == 0:
         return start, dur
-    known = clock["slice"].to_numpy().astype(np.int64)
-    at = np.searchsorted(known, rows)
+    known = clock["slice"].to_numpy()
+    if np.array_equal(known, rows):
+        return clock["start_ps"].to_numpy(), clock["dur_ps"].to_numpy()
+    at = np.searchsorted(known, rows.astype(known.dtype))
     at[at == known.size] = 0
     here = known[at] == rows
     return np.where(here, clock["start_ps"].to_numpy()[at], start), np.where(here, clock["dur_ps"].to_numpy()[at], dur)
@@ -66,15 +79,3 @@ def _self_by_track(track: NDArray[np.uint32], start: I64, dur: I64) -> I64:
     for a, b in zip([0, *cuts.tolist()], [*cuts.tolist(), track.size], strict=True):
         own[a:b] = self_ps(start[a:b], dur[a:b])
     return own
-
-
-def _event_costs(profile: Profile) -> pl.DataFrame:
-    return profile.hlo_events.select(
-        pl.col("slice").cast(pl.Int64),
-        "time_scale",
-        "dma_stall_ps",
-        pl.col("flops").alias("event_flops"),
-        pl.col("model_flops").alias("event_model_flops"),
-        pl.col("bytes").alias("event_bytes"),
-        "step",
-    )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from roofterm.analysis.xprof.op_metrics import step_metrics
+from roofterm.analysis.xprof.op_metrics import tpu_metrics
 from roofterm.analysis.xprof.peaks import peaks, version_numbers
 from roofterm.analysis.xprof.record import divide
 from roofterm.analysis.xprof.step_breakdown import Activity, StepTime, input_waits, step_times
@@ -71,7 +71,7 @@ def _tpu_steps(profile: Profile, version: tuple[int, ...]) -> list[dict[str, Any
 
     Where the program has no infeed, the host's waits for input in the step of the same number are taken out of the idle time.
     """
-    steps = step_metrics(profile, version)
+    _, steps = tpu_metrics(profile, version)
     fed = any("infeed" in core for step in steps for core in step.by_core)
     waits = {} if fed else input_waits(profile)
     rows = []

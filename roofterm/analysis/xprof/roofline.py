@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import polars as pl
 
-from roofterm.analysis.xprof.op_metrics import COSTS, OpMetrics, StepMetrics, op_metrics, step_metrics
+from roofterm.analysis.xprof.instruction_costs import COSTS
+from roofterm.analysis.xprof.op_metrics import NOTHING, OpMetrics, StepMetrics, op_metrics, tpu_metrics
 from roofterm.analysis.xprof.peaks import GIBI, Peaks, peaks, version_numbers
 from roofterm.analysis.xprof.record import divide, record, shown_peaks
 from roofterm.analysis.xprof.source import source_cell
@@ -33,10 +36,10 @@ def xprof_roofline(profile: Profile, version: str) -> dict[str, Any]:
     device = peaks(profile, numbers)
     if device.hardware == "CPU":
         return {"schema": SCHEMA, "properties": _properties(device, 0.0), "rows": []}
-    metrics = op_metrics(profile, device.hardware, numbers)
     if device.hardware == "TPU":
-        steps = step_metrics(profile, numbers)
+        metrics, steps = tpu_metrics(profile, numbers)
     else:  # XProf leaves the records of a GPU's steps empty
+        metrics = op_metrics(profile, device.hardware, numbers)
         steps = [StepMetrics(int(step.name), NOTHING) for step in step_times(profile, "GPU", numbers)]
     scale = divide(metrics.normalized_op_ps, metrics.op_ps)
     return {"schema": SCHEMA, "properties": _properties(device, scale), "rows": roofline_rows(metrics, steps, device)}
@@ -46,16 +49,19 @@ def roofline_rows(metrics: OpMetrics, steps: list[StepMetrics], device: Peaks) -
     """The table's rows: all with infeed and outfeed counted, then all without."""
     rows: list[dict[str, Any]] = []
     for infeed in (True, False):
-        rows += _rows(metrics, device, infeed)
+        (program,) = _programs([metrics], infeed)
+        by_step = _programs([step.metrics for step in steps], infeed)
+        rows.append(_record(program, device, "Total", infeed))
+        rows += _ops(metrics, device, infeed)
         if device.hardware == "TPU":
-            rows.append(_average(steps, device, infeed))
-        rows += [_program(step.metrics, device, str(step.number), infeed) for step in steps]
+            rows.append(_average(by_step, device, infeed))
+        rows += [_record(sums, device, str(step.number), infeed) for step, sums in zip(steps, by_step, strict=True)]
     return rows
 
 
-def _rows(metrics: OpMetrics, device: Peaks, infeed: bool) -> list[dict[str, Any]]:
-    """The program over the whole profile, then its ops, those with the most self time first."""
-    rows = [_program(metrics, device, "Total", infeed)]
+def _ops(metrics: OpMetrics, device: Peaks, infeed: bool) -> list[dict[str, Any]]:
+    """The ops of the whole profile, those with the most self time first."""
+    rows: list[dict[str, Any]] = []
     ops = metrics.ops.with_columns(left_out=_infeed())
     total_ps = metrics.total_ps - (0 if infeed else int(ops.filter("left_out")["time_ps"].sum()))
     cumulative = 0.0
@@ -67,7 +73,7 @@ def _rows(metrics: OpMetrics, device: Peaks, infeed: bool) -> list[dict[str, Any
         share = divide(op["self_ps"], total_ps)
         cumulative += share
         row |= {
-            "rank": float(len(rows)),
+            "rank": float(len(rows) + 1),
             "category": op["category"] or "unknown",
             "total_self_time_percent": share,
             "cumulative_total_self_time_percent": cumulative,
@@ -82,41 +88,46 @@ def _infeed() -> pl.Expr:
     return pl.col("category").str.contains("infeed|outfeed")
 
 
-def _program(metrics: OpMetrics, device: Peaks, step: str, infeed: bool, steps: int = 1) -> dict[str, Any]:
-    """A program's record: costs of its innermost ops over its whole time, idle included."""
-    innermost = metrics.ops.filter(~pl.col("category").is_in(INNER_OPS))
-    counted = innermost if infeed else innermost.filter(~_infeed())
-    fed_ps = int(innermost["time_ps"].sum()) - int(counted["time_ps"].sum())
-    time_ps = metrics.total_ps - fed_ps
-    broken = counted.filter("broken_down")
-    sums = {
-        cost: float((broken if cost.endswith(("read_bytes", "write_bytes")) or cost == "hbm_bytes" else counted)[cost].sum())
-        for cost in COSTS
-    }
-    op = {
-        "name": "Program",
-        "category": "Program",
-        "occurrences": 1,
-        "time_ps": time_ps,
-        "self_ps": 0,
-        "stall_ps": 0,
-        "broken_down": broken.height > 0,
-        **sums,
-    }
-    row = record(op, device, step, time_ps, infeed)
+def _programs(parts: Sequence[OpMetrics], infeed: bool) -> list[dict[str, Any]]:
+    """Of each part the costs of its innermost ops over its whole time, idle included: what `record` makes a row of."""
+    found: list[dict[str, Any]] = [{**_PROGRAM, **dict.fromkeys(COSTS, 0.0), "time_ps": part.total_ps} for part in parts]
+    if not parts:
+        return found
+    of_part = np.repeat(np.arange(len(parts), dtype=np.uint32), [part.ops.height for part in parts])
+    ops = pl.concat([part.ops.select("category", "time_ps", "broken_down", *COSTS) for part in parts]).with_columns(part=of_part)
+    fed = pl.lit(False) if infeed else _infeed()
+    innermost = ops.filter(~pl.col("category").is_in(INNER_OPS))
+    fed_ps = pl.col("time_ps").filter(fed).sum().alias("fed_ps")
+    sums = innermost.group_by("part").agg(
+        fed_ps,
+        pl.col("broken_down").filter(~fed).any(),
+        pl.col(*_TOTAL_COSTS).filter(~fed).sum(),
+        pl.col(*_MEMORY_COSTS).filter(~fed & pl.col("broken_down")).sum(),
+    )
+    for row in sums.iter_rows(named=True):
+        found[row["part"]] |= {**row, "time_ps": found[row["part"]]["time_ps"] - row["fed_ps"]}
+    return found
+
+
+_PROGRAM = {"name": "Program", "category": "Program", "occurrences": 1, "self_ps": 0, "stall_ps": 0, "broken_down": False}
+_MEMORY_COSTS = tuple(cost for cost in COSTS if cost == "hbm_bytes" or cost.endswith(("read_bytes", "write_bytes")))
+_TOTAL_COSTS = tuple(cost for cost in COSTS if cost not in _MEMORY_COSTS)
+
+
+def _record(sums: dict[str, Any], device: Peaks, step: str, infeed: bool, steps: int = 1) -> dict[str, Any]:
+    """A program's row; `steps`: of how many its total time is the mean."""
+    row = record(sums, device, step, sums["time_ps"], infeed)
     if steps != 1:
         row["total_time"] = divide(row["total_time"], steps)
         row["total_time_per_core"] = divide(row["total_time"], device.cores)
     return _columns(row, device)
 
 
-def _average(steps: list[StepMetrics], device: Peaks, infeed: bool) -> dict[str, Any]:
+def _average(steps: Sequence[dict[str, Any]], device: Peaks, infeed: bool) -> dict[str, Any]:
     """All complete steps together; only the total time is divided by their number."""
-    if not steps:
-        return _program(NOTHING, device, "Average", infeed, steps=0)
-    ops = pl.concat([step.metrics.ops for step in steps])
-    together = OpMetrics(ops, sum(step.metrics.total_ps for step in steps), sum(step.metrics.op_ps for step in steps), 0.0)
-    return _program(together, device, "Average", infeed, steps=len(steps))
+    together = {name: sum(step[name] for step in steps) for name in ("time_ps", *COSTS)}
+    broken_down = any(step["broken_down"] for step in steps)
+    return _record({**_PROGRAM, **together, "broken_down": broken_down}, device, "Average", infeed, len(steps))
 
 
 def _properties(device: Peaks, scale: float) -> dict[str, str]:
@@ -144,19 +155,3 @@ _NOT_ON_GPU = frozenset({"dma_stall_percent"}) | {
 
 def _columns(row: dict[str, Any], device: Peaks) -> dict[str, Any]:
     return {name: value for name, value in row.items() if name not in _NOT_ON_GPU} if device.hardware == "GPU" else row
-
-
-NOTHING = OpMetrics(
-    pl.DataFrame(
-        schema={
-            "category": pl.String,
-            "time_ps": pl.Int64,
-            "broken_down": pl.Boolean,
-            **dict.fromkeys(COSTS, pl.Float64),
-        }
-    ),
-    0,
-    0,
-    0.0,
-)
-"""No op and no time."""

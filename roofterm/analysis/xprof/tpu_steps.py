@@ -81,11 +81,11 @@ def steps_of(profile: Profile, events: pl.DataFrame, markers: pl.DataFrame) -> I
 
     An event that begins where a step ends meets that step still.
     """
-    named = events["step"]
+    named = _stated(profile, events)
     if is_grouped(profile):
-        return named.fill_null(NO_STEP).to_numpy()
+        return named
     device = events["device"].to_numpy()
-    rows = events["slice"].to_numpy().astype(np.int64)
+    rows = events["slice"].to_numpy()
     start, dur = profile.slices["start_ps"].to_numpy()[rows], profile.slices["dur_ps"].to_numpy()[rows]
     numbers = np.full(events.height, NO_STEP, np.int64)
     for (core,), own in markers.sort("aligned_ps").group_by(["device"], maintain_order=True):
@@ -96,4 +96,13 @@ def steps_of(profile: Profile, events: pl.DataFrame, markers: pl.DataFrame) -> I
         met = np.minimum(at, end.size - 1)
         inside = (at < end.size) & (begin[met] <= start[mine] + dur[mine])
         numbers[mine[inside]] = number[at[inside]]
-    return np.where(named.is_null().to_numpy(), numbers, named.fill_null(NO_STEP).to_numpy())
+    return np.where(named == NO_STEP, numbers, named)
+
+
+def _stated(profile: Profile, events: pl.DataFrame) -> I64:
+    """The step that each of the events states itself, or NO_STEP."""
+    stated = profile.hlo_events.drop_nulls("step")
+    step = np.full(profile.slices.height, NO_STEP, np.int64)
+    step[stated["slice"].to_numpy()] = stated["step"].to_numpy()
+    named: I64 = step[events["slice"].to_numpy()]
+    return named
