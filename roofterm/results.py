@@ -298,6 +298,30 @@ class MemoryStep(msgspec.Struct):
     freed_bytes: int
 
 
+class MemoryOp(msgspec.Struct):
+    """What an op did to a pool over the whole recording."""
+
+    pool: int
+    op: str | None
+    """None: outside of any op"""
+    allocations: int
+    allocated_bytes: int
+    freed_bytes: int
+    peak_bytes: int
+    """held when most was in use"""
+
+
+class MemoryCurve(msgspec.Struct):
+    """The most that a pool had in use in each of equal parts of the time from its first event to its last."""
+
+    pool: int
+    start_us: float
+    part_us: float
+    used_bytes: list[int]
+    reserved_bytes: list[int] | None
+    """None: not recorded"""
+
+
 class MemoryPressure(msgspec.Struct):
     """Calls of one name by which an allocator turns to the driver."""
 
@@ -315,6 +339,9 @@ class MemoryReport(msgspec.Struct):
     """who held most at each pool's peak"""
     steps: list[MemoryStep]
     pressure: list[MemoryPressure]
+    ops: list[MemoryOp] = []
+    """who allocated most"""
+    curves: list[MemoryCurve] = []
 
 
 class Finding(msgspec.Struct):
@@ -326,6 +353,25 @@ class Finding(msgspec.Struct):
     evidence: dict[str, Any]
     advice: str
     where: dict[str, str]
+
+
+class HostBalance(msgspec.Struct):
+    """The host's own time against the device's (`findings.host_balance`). Times are means of a step or, without steps, of the window."""
+
+    per: str
+    """step or window"""
+    host_self_us: float
+    """self time of all host slices but synchronising calls"""
+    device_busy_us: float
+    host_to_device_ratio: float | None
+    self_cpu_us: float | None
+    """Self CPU time total and Self CUDA time total, of the whole file"""
+    self_device_us: float | None
+    raw_ratio: float | None
+    dispatch_wait_pct: float
+    """share of the steps in which the device waits while the host runs Python, operators and launches"""
+    reading: str | None
+    """overhead-bound, compute-bound or neither; None: the evidence is thin"""
 
 
 class LaunchPath(msgspec.Struct):

@@ -23,7 +23,7 @@ from roofterm.analysis.collectives import collective_table
 from roofterm.analysis.costs.profiler import profiler_flops
 from roofterm.analysis.dispatch import dispatch_chain
 from roofterm.analysis.filters import Filter, parse
-from roofterm.analysis.findings import find_all
+from roofterm.analysis.findings import Verdict, judge
 from roofterm.analysis.gaps import gap_table
 from roofterm.analysis.graphs import replay_groups
 from roofterm.analysis.hardware_counters import counter_rows
@@ -326,8 +326,15 @@ class Study:
 
     def findings(self, scope: Scope = STEADY) -> list[results.Finding]:
         """What to fix first, most time at stake first. Raises ScopeError for a step or rank that is not there."""
+        return self._verdict(scope).findings
+
+    def host_balance(self, scope: Scope = STEADY) -> results.HostBalance | None:
+        """The host's own time against the device's: overhead-bound or compute-bound. None where no device worked."""
+        return self._verdict(scope).host_balance
+
+    def _verdict(self, scope: Scope) -> Verdict:
         part = Scope(step=scope.step, window_ps=scope.window_ps, rank=scope.rank)
-        return self._keep(("findings", part), lambda: find_all(self, part))
+        return self._keep(("findings", part), lambda: judge(self, part))
 
     def _steps(self) -> list[results.StepRow]:
         rows = steps.step_rows(self.profile, self.work, self.windows)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from statistics import median
 from typing import TYPE_CHECKING
 
 from roofterm.report.breakdown import breakdown_lines, mean_breakdown
 from roofterm.report.columns import TABLE_COLUMNS
+from roofterm.report.memory_text import memory_lines
 from roofterm.report.plain_table import plain_table
-from roofterm.results import DeviceInfo, GraphReplay, LaunchPath, RooflineRow, StepRow
+from roofterm.report.ranks_text import ranks_lines
+from roofterm.results import DeviceInfo, GraphReplay, HostBalance, LaunchPath, RooflineRow, StepRow, Summary
 from roofterm.text.safe import safe_text
 from roofterm.text.units import UNKNOWN, bytes_text, count, duration_us, figures, pct, si
 
@@ -29,6 +31,12 @@ TOLD_BY = {
 }
 """What tells iterations (`iterations.ITERATIONS`), in words"""
 
+_READINGS = {
+    "overhead-bound": "overhead-bound",
+    "compute-bound": "compute-bound",
+    "neither": "neither overhead-bound nor compute-bound",
+}
+
 _GRAPHS_SHOWN = 3
 
 LABEL = 11
@@ -38,7 +46,7 @@ LABEL = 11
 def report_text(report: Report, width: int) -> list[str]:
     """Lines of the report, made for `width` cells."""
     lines = [safe_text(report.source.path, width), ""]
-    for label, text in _head(report):
+    for label, text in _head(report, width):
         lines += _wrapped(label, text, width)
     steps = [s for s in report.steps if s.steady] or [s for s in report.steps if s.complete] or report.steps
     shares = mean_breakdown(steps)
@@ -61,7 +69,13 @@ def report_text(report: Report, width: int) -> list[str]:
     return lines
 
 
-def _head(report: Report) -> Iterator[tuple[str, str]]:
+def _labelled(label: str, lines: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """The lines, the first behind its label."""
+    for at, line in enumerate(lines):
+        yield label if at == 0 else "", line
+
+
+def _head(report: Report, width: int) -> Iterator[tuple[str, str]]:
     summary, source = report.summary, report.source
     state = "whole" if not report.warnings else f"{len(report.warnings)} warning{'s' if len(report.warnings) > 1 else ''}, see below"
     size = f"{count(source.events)} events, {count(summary.slices)} slices, {bytes_text(source.bytes)}"
@@ -77,13 +91,15 @@ def _head(report: Report) -> Iterator[tuple[str, str]]:
         )
     for line, number in Counter(map(device_line, report.devices)).items():
         yield "device", line if number == 1 else f"{number} x {line}"
-    if summary.ranks and summary.ranks > 1:
+    if len(report.ranks) > 1:
+        yield from _labelled("ranks", ranks_lines(report.ranks))
+    elif summary.ranks and summary.ranks > 1:
         yield "ranks", str(summary.ranks)
     if summary.hosts and summary.hosts > 1:
         yield "hosts", str(summary.hosts)
     told = f", told by {TOLD_BY[report.steps_told_by]}" if report.steps_told_by else ""
     yield (
-        "iterations" if told else "steps",
+        ("iterations" if len(report.steps) > 1 else "iteration") if told else "steps",
         steps_line(report.steps) + told if report.steps else f"none marked; the file spans {duration_us(summary.span_us)}",
     )
     if summary.gpu_busy_pct is not None:
@@ -97,9 +113,12 @@ def _head(report: Report) -> Iterator[tuple[str, str]]:
         yield "comm", f"{duration_us(summary.comm_us)} in collectives, {duration_us(summary.exposed_comm_us)} of it exposed"
     if summary.sync_us:
         yield "sync", f"the host waits {duration_us(summary.sync_us)} in synchronising calls"
+    if report.memory is not None:
+        yield from _labelled("memory", memory_lines(report.memory, width - LABEL))
     if summary.self_cpu_us is not None:
-        totals = f"Self CPU time total {duration_us(summary.self_cpu_us)}"
-        yield "totals", totals if not summary.kernels else f"{totals}, Self CUDA time total {duration_us(summary.self_device_us)}"
+        yield "totals", totals_line(summary, report.host_balance)
+        if report.host_balance is not None:
+            yield "host", balance_line(report.host_balance)
 
 
 def device_line(device: DeviceInfo) -> str:
@@ -124,6 +143,25 @@ def steps_line(steps: list[StepRow]) -> str:
     slowest = max(shown, key=lambda s: s.dur_us)
     spread = f", {duration_us(min(times))} to {duration_us(max(times))}, slowest {safe_text(slowest.name, 40)}" if len(shown) > 1 else ""
     return f"{len(steps)}, {len(steady)} steady: median {duration_us(median(times))}{spread}"
+
+
+def totals_line(summary: Summary, balance: HostBalance | None) -> str:
+    """The two totals below the profiler's own table, and the guide's ratio of them."""
+    totals = f"Self CPU time total {duration_us(summary.self_cpu_us)}"
+    if not summary.kernels:
+        return totals
+    ratio = f" ({figures(balance.raw_ratio)} to 1)" if balance is not None and balance.raw_ratio is not None else ""
+    return f"{totals}, Self CUDA time total {duration_us(summary.self_device_us)}{ratio}"
+
+
+def balance_line(balance: HostBalance) -> str:
+    """The host's own time against the device's, synchronisation apart, and what that says."""
+    ratio = f" ({figures(balance.host_to_device_ratio)} to 1)" if balance.host_to_device_ratio is not None else ""
+    times = f"{duration_us(balance.host_self_us)} of own work against {duration_us(balance.device_busy_us)} of the device's{ratio}"
+    per = "a step" if balance.per == "step" else "in the window"
+    waits = f"the device waits for dispatch {pct(balance.dispatch_wait_pct)} of the time"
+    reading = f": {_READINGS[balance.reading]}" if balance.reading in _READINGS else ""
+    return f"{times} {per}, synchronisation apart; {waits}{reading}"
 
 
 def launches_line(path: LaunchPath) -> str:

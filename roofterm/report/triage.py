@@ -9,7 +9,20 @@ import polars as pl
 
 from roofterm.analysis.scope import Scope
 from roofterm.analysis.study import Study
-from roofterm.results import DeviceInfo, Finding, GraphReplay, LaunchPath, Roofline, SourceInfo, StepRow, Summary, WarningInfo
+from roofterm.results import (
+    DeviceInfo,
+    Finding,
+    GraphReplay,
+    HostBalance,
+    LaunchPath,
+    MemoryReport,
+    RankRow,
+    Roofline,
+    SourceInfo,
+    StepRow,
+    Summary,
+    WarningInfo,
+)
 
 
 class Report(msgspec.Struct):
@@ -31,6 +44,10 @@ class Report(msgspec.Struct):
     """what tells the steps, where the file marks none (`iterations.ITERATIONS`); None: the file's own markers"""
     launch_path: LaunchPath | None = None
     graphs: list[GraphReplay] = []
+    host_balance: HostBalance | None = None
+    memory: MemoryReport | None = None
+    ranks: list[RankRow] = []
+    """one row a rank or host; empty where the profile is of one alone"""
 
 
 def triage(study: Study, scope: Scope, top: int) -> Report:
@@ -57,6 +74,9 @@ def triage(study: Study, scope: Scope, top: int) -> Report:
         steps_told_by=study.steps_told_by,
         launch_path=study.launch_path(scope),
         graphs=study.graph_replays(),
+        host_balance=study.host_balance(scope),
+        memory=study.memory_report(),
+        ranks=study.ranks() if len(study.profile.sources) > 1 else [],
     )
 
 

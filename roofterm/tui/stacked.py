@@ -8,6 +8,7 @@ from rich.style import Style
 
 from roofterm.report.breakdown import PARTS, cell_shares, part_of
 from roofterm.results import StepRow
+from roofterm.text.course import ASCII_LEVELS, LEVELS, course
 from roofterm.text.units import pct
 from roofterm.tui.themes import Palette
 from roofterm.tui.widgets.glyphs import Look
@@ -104,11 +105,7 @@ _LEAST_OF_COURSE = 6
 
 def sparkline(values: Sequence[float], cells: int, look: Look) -> str:
     """The last `cells` values from 0 to their largest as one character each; nothing where too few fit to show a course."""
-    levels = "_.-=+*#" if look.ascii else "▁▂▃▄▅▆▇█"
     if cells < min(len(values), _LEAST_OF_COURSE):
         return ""
     taken = list(values)[-cells:] if cells > 0 else []
-    top = max(taken, default=0.0)
-    if top <= 0:
-        return ""
-    return "".join(levels[min(int(value / top * len(levels)), len(levels) - 1)] for value in taken)
+    return course(taken, ASCII_LEVELS if look.ascii else LEVELS)

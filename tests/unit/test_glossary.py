@@ -5,10 +5,27 @@ import pytest
 
 from roofterm.cli.main import main
 from roofterm.glossary import find, glossary, nearest
-from roofterm.results import TABLES, LaunchPath, RankRow, RooflineRow, StepRow, Summary
+from roofterm.results import (
+    TABLES,
+    GraphReplay,
+    HostBalance,
+    LaunchPath,
+    MemoryCurve,
+    MemoryHolder,
+    MemoryOp,
+    MemoryPool,
+    MemoryPressure,
+    MemoryStep,
+    RankRow,
+    RooflineRow,
+    StepRow,
+    Summary,
+)
 
 # What is no figure but a name, an id or a list of names needs no definition.
 NAMES = {
+    "after",
+    "before",
     "block",
     "bytes_by_role",
     "bytes_from",
@@ -16,6 +33,7 @@ NAMES = {
     "category",
     "collective",
     "counter_series",
+    "device",
     "device_names",
     "devices",
     "distinct_kernels",
@@ -25,6 +43,7 @@ NAMES = {
     "grid",
     "group",
     "host",
+    "host_kind",
     "hosts",
     "is_backward",
     "kernel_us_by_device",
@@ -34,9 +53,14 @@ NAMES = {
     "module_path",
     "name",
     "note",
+    "on_device",
     "op",
     "path",
+    "peak_op",
+    "peak_step",
+    "per",
     "phase",
+    "pool",
     "process_names",
     "rank",
     "ranks",
@@ -48,18 +72,36 @@ NAMES = {
     "step_names",
     "steps",
     "stream_ids",
+    "thread",
     "threads",
     "time_per_unit_us",
     "time_us",
 }
 
 
-@pytest.mark.parametrize("record", [Summary, StepRow, RooflineRow, RankRow, LaunchPath])
+RECORDS = (
+    Summary,
+    StepRow,
+    RooflineRow,
+    RankRow,
+    LaunchPath,
+    GraphReplay,
+    HostBalance,
+    MemoryPool,
+    MemoryHolder,
+    MemoryOp,
+    MemoryStep,
+    MemoryCurve,
+    MemoryPressure,
+)
+
+
+@pytest.mark.parametrize("record", RECORDS)
 def test_every_figure_of_a_record_has_a_definition(record: type[msgspec.Struct]):
     assert [name for name in record.__struct_fields__ if name not in NAMES and name not in glossary()] == []
 
 
-@pytest.mark.parametrize("by", ["kernel", "op", "category", "collective", "iteration"])
+@pytest.mark.parametrize("by", TABLES)
 def test_every_figure_of_a_table_has_a_definition(by: str):
     assert [name for name in TABLES[by] if name not in NAMES and name not in glossary()] == []
 

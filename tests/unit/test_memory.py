@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from roofterm.analysis.memory import EVENTS, POOLS, memory_by_op
+from roofterm.analysis.memory import EVENTS, POOLS, memory_by_op, memory_curves
 from roofterm.analysis.study import Study
 from roofterm.results import MemoryReport
 from roofterm_parsers.profile import FRAMES, Kind, Profile
@@ -144,6 +144,30 @@ def test_allocators_of_xla_are_told_apart_by_name():
     assert [(pool.name, pool.on_device, pool.device, pool.capacity_bytes) for pool in pools] == [
         ("GPU_1_bfc", True, 1, 1000),
         ("xla_gpu_host_bfc", False, None, 100),
+    ]
+
+
+def test_the_curve_holds_the_most_of_each_part_and_keeps_it_where_nothing_happens():
+    """100 in use from 0, 300 from 10, 200 from 20, 400 from 100: in four parts of 25 us the most is 300, 200, 200 and 400."""
+    profile = with_events(
+        two_ops(), event(0, 100, 1, 100, 512), event(10, 200, 2, 300, 512), event(20, -100, 1, 200, 512), event(100, 200, 3, 400, 1024)
+    )
+    (curve,) = memory_curves(Study(profile).memory, parts=4)
+    assert (curve.start_us, curve.part_us) == (0, 25)
+    assert curve.used_bytes == [300, 200, 200, 400]
+    assert curve.reserved_bytes == [512, 512, 512, 1024]
+
+
+def test_a_curve_of_one_moment_and_of_an_unknown_reserve():
+    (curve,) = memory_curves(Study(with_events(two_ops(), event(5, 100, 1, 100))).memory)
+    assert (curve.used_bytes, curve.reserved_bytes) == ([100], None)
+
+
+def test_the_report_names_who_allocated_most():
+    profile = with_events(two_ops(), event(12, 100, 1, 100), event(14, -100, 1, 0), event(32, 60, 2, 60))
+    assert [(one.op, one.allocations, one.allocated_bytes, one.freed_bytes, one.peak_bytes) for one in report_of(profile).ops] == [
+        ("aten::mm", 1, 100, 100, 100),
+        ("aten::add", 1, 60, 0, 0),
     ]
 
 

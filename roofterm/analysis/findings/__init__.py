@@ -8,7 +8,7 @@ the same pool overlap unless their definitions say otherwise, so their times are
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from roofterm.analysis.findings.registry import RULES, Rule, judged
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from roofterm.analysis.scope import Scope
     from roofterm.analysis.study import Study
 
-__all__ = ["Rule", "find_all", "rules"]
+__all__ = ["Rule", "Verdict", "find_all", "judge", "rules"]
 
 MODULES = (
     "profile_unusable",
@@ -64,16 +64,29 @@ def rules() -> dict[str, Rule]:
     return RULES
 
 
-def find_all(study: Study, scope: Scope) -> list[results.Finding]:
-    """The findings of a profile over a scope, most time at stake first; those without time at stake first if they are grave.
+class Verdict(NamedTuple):
+    """What the evidence over a scope says."""
 
-    Raises ScopeError for a step or rank that is not there.
+    findings: list[results.Finding]
+    host_balance: results.HostBalance | None
+
+
+def judge(study: Study, scope: Scope) -> Verdict:
+    """The findings of a profile over a scope, and its host's time against its device's.
+
+    Most time at stake first; those without time at stake first if they are grave. Raises ScopeError for a step or rank that
+    is not there.
     """
     from roofterm.analysis.findings.evidence import Evidence
 
     evidence = Evidence(study, scope)
     found = [finding for one in rules().values() if (finding := judged(one, evidence)) is not None]
-    return sorted(found, key=_order)
+    return Verdict(sorted(found, key=_order), evidence.host_balance)
+
+
+def find_all(study: Study, scope: Scope) -> list[results.Finding]:
+    """The findings alone."""
+    return judge(study, scope).findings
 
 
 def _order(finding: results.Finding) -> tuple[int, float]:

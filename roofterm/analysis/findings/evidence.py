@@ -17,6 +17,7 @@ from roofterm.analysis.categories import Category
 from roofterm.analysis.findings.attention_places import Places, attention_places
 from roofterm.analysis.findings.communication import Claims, communication_claims
 from roofterm.analysis.findings.critical import critical_work
+from roofterm.analysis.findings.host_balance import host_balance
 from roofterm.analysis.findings.host_causes import Cause, HostCauses
 from roofterm.analysis.findings.idle import host_wait_by_cause
 from roofterm.analysis.findings.severity import SLOWING_FLAGS
@@ -26,7 +27,7 @@ from roofterm.analysis.intervals import Intervals, both, covered, union
 from roofterm.analysis.roofline import Bounded
 from roofterm.analysis.scope import ALL, Scope
 from roofterm.analysis.steps import US, DeviceLine
-from roofterm.results import Finding
+from roofterm.results import Finding, HostBalance
 from roofterm.text.safe import safe_text
 from roofterm.text.units import duration_us
 from roofterm_parsers.profile import ROOT, Kind, Profile, TrackKind
@@ -260,6 +261,11 @@ class Evidence:
         """Self time of the host's slices of some kinds in the scope."""
         mine = self.host_rows & np.isin(self.study.kind, [int(kind) for kind in kinds])
         return int(self.study.self_ps[mine].sum())
+
+    @cached_property
+    def host_balance(self) -> HostBalance | None:
+        """Whether the job is overhead-bound or compute-bound."""
+        return host_balance(self)
 
     @cached_property
     def raw_totals_us(self) -> tuple[float | None, float | None]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from roofterm.analysis.findings.evidence import Evidence
+from roofterm.analysis.findings.host_balance import OVERHEAD, overhead_ps
 from roofterm.analysis.findings.host_causes import Cause
 from roofterm.analysis.findings.registry import rule
 from roofterm.analysis.steps import US
 from roofterm.results import Finding
 from roofterm.text.units import duration_us
 from roofterm_parsers.profile import Kind
-
-LEAST_PCT = 10.0
 
 
 @rule(
@@ -26,24 +25,20 @@ LEAST_PCT = 10.0
     host_bound=True,
 )
 def overhead_bound(e: Evidence) -> Finding | None:
-    if e.thin or e.lacks_work:
-        return None
-    waiting = e.host_wait_ps(Cause.DISPATCH)
-    stake = waiting - e.won_by_waits_ps
-    if e.pct(waiting) < LEAST_PCT or e.pct(stake) < LEAST_PCT / 2 or e.host_self_ps <= e.busy_ps:
+    balance = e.host_balance
+    if balance is None or balance.reading != OVERHEAD:
         return None
     launches = e.launches.height / e.count
     mean_work_us = int(e.pieces["dur_ps"].sum()) / e.pieces.height / US
     by_kind = {name: e.mean_us(e.host_self_of(*kinds)) for name, kinds in _KINDS.items()}
-    raw = e.raw_totals_us
     evidence = {
-        "idle_while_dispatching_us": e.mean_us(waiting),
-        "host_self_us": e.mean_us(e.host_self_ps),
-        "device_busy_us": e.mean_us(e.busy_ps),
-        "host_to_device_ratio": e.host_self_ps / e.busy_ps if e.busy_ps else None,
-        "raw_self_cpu_us": raw[0],
-        "raw_self_device_us": raw[1],
-        "raw_ratio": raw[0] / raw[1] if raw[0] is not None and raw[1] else None,
+        "idle_while_dispatching_us": e.mean_us(e.host_wait_ps(Cause.DISPATCH)),
+        "host_self_us": balance.host_self_us,
+        "device_busy_us": balance.device_busy_us,
+        "host_to_device_ratio": balance.host_to_device_ratio,
+        "raw_self_cpu_us": balance.self_cpu_us,
+        "raw_self_device_us": balance.self_device_us,
+        "raw_ratio": balance.raw_ratio,
         "launches": launches,
         "mean_work_us": mean_work_us,
         **{f"{name}_self_us": value for name, value in by_kind.items()},
@@ -60,7 +55,7 @@ def overhead_bound(e: Evidence) -> Finding | None:
         f"Give each launch more work or launch less: a larger batch, {how}; {launches:,.0f} launches start work of "
         f"{duration_us(mean_work_us)} on average."
     )
-    return e.finding(title, stake, "idle", evidence, advice, view="timeline", filter="")
+    return e.finding(title, overhead_ps(e), "idle", evidence, advice, view="timeline", filter="")
 
 
 _KINDS = {
