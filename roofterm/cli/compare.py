@@ -15,12 +15,13 @@ from roofterm.analysis.filters import FilterError
 from roofterm.cli.arguments import Arguments
 from roofterm.cli.errors import DONE, FAILED_ON, UsageError
 from roofterm.cli.loading import study_of
-from roofterm.cli.output import csv_bytes, width, write
+from roofterm.cli.output import width, write
 from roofterm.cli.report import explain
 from roofterm.cli.tabular import ordered
 from roofterm.report.as_json import encode, rows_of
 from roofterm.report.as_markdown import markdown_table
 from roofterm.report.columns import CHANGE_COLUMNS
+from roofterm.report.files import csv_bytes
 from roofterm.report.plain_table import plain_table
 from roofterm.text.safe import ascii_text, safe_text
 from roofterm.text.units import UNKNOWN, bytes_text, count, duration_us, pct, si

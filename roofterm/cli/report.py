@@ -7,11 +7,12 @@ from roofterm.analysis.scope import ScopeError
 from roofterm.cli.arguments import Arguments
 from roofterm.cli.errors import DONE, UsageError
 from roofterm.cli.loading import study_of
-from roofterm.cli.output import csv_bytes, width, write
+from roofterm.cli.output import width, write
 from roofterm.cli.selecting import scope_of
 from roofterm.report.as_json import report_json
 from roofterm.report.as_markdown import report_markdown
 from roofterm.report.as_text import report_text
+from roofterm.report.files import csv_bytes
 from roofterm.report.triage import Report, triage
 
 

@@ -17,7 +17,7 @@ from roofterm.analysis.study import Study
 from roofterm.cli.arguments import Arguments
 from roofterm.cli.errors import DONE, UsageError
 from roofterm.cli.loading import study_of
-from roofterm.cli.output import csv_bytes, width, write
+from roofterm.cli.output import width, write
 from roofterm.cli.report import explain
 from roofterm.cli.selecting import scope_of
 from roofterm.cli.several import several
@@ -26,6 +26,7 @@ from roofterm.report.as_json import encode
 from roofterm.report.as_markdown import markdown_table
 from roofterm.report.columns import MODULE_COLUMNS, PROGRAM_COLUMNS, ROOFLINE_COLUMNS
 from roofterm.report.fields import Column
+from roofterm.report.files import csv_bytes
 from roofterm.report.plain_table import plain_table
 from roofterm.results import Coverage, Roof, RooflineRow
 from roofterm.text.units import count, pct

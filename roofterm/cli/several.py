@@ -14,13 +14,14 @@ from roofterm.analysis.scope import ScopeError
 from roofterm.cli.arguments import Arguments
 from roofterm.cli.errors import DONE, UsageError
 from roofterm.cli.loading import study_of
-from roofterm.cli.output import csv_bytes, width, write
+from roofterm.cli.output import width, write
 from roofterm.cli.report import explain
 from roofterm.cli.selecting import scope_of
 from roofterm.cli.tabular import ordered
 from roofterm.report.as_json import encode
 from roofterm.report.as_markdown import markdown_table
 from roofterm.report.columns import PROFILE
+from roofterm.report.files import csv_bytes
 from roofterm.report.plain_table import plain_table
 from roofterm.results import Coverage, DeviceInfo, Roof, RooflineRow
 from roofterm.text.safe import safe_text

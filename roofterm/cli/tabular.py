@@ -10,10 +10,10 @@ import polars as pl
 
 from roofterm.cli.arguments import Arguments
 from roofterm.cli.errors import UsageError
-from roofterm.cli.output import csv_bytes, width, write
-from roofterm.report.as_json import encode, rows_of
+from roofterm.cli.output import width, write
 from roofterm.report.as_markdown import markdown_table
 from roofterm.report.fields import Column
+from roofterm.report.files import csv_bytes, json_bytes
 from roofterm.report.plain_table import plain_table
 from roofterm.text.units import count
 
@@ -55,7 +55,7 @@ def ordered(table: pl.DataFrame, sort: str | None) -> pl.DataFrame:
 
 def _shown(args: Arguments, table: pl.DataFrame, columns: Sequence[Column], head: dict[str, Any], rows: int) -> bytes | list[str]:
     if args.format == "json":
-        return encode({**head, "rows": rows_of(table)})
+        return json_bytes(table, head)
     if args.format == "csv":
         return csv_bytes(table)
     if args.format == "markdown":

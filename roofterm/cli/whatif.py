@@ -21,7 +21,7 @@ from roofterm.analysis.workload import Machine, WhatIfError
 from roofterm.cli.arguments import Arguments
 from roofterm.cli.errors import DONE, UsageError
 from roofterm.cli.loading import study_of
-from roofterm.cli.output import csv_bytes, width, write
+from roofterm.cli.output import width, write
 from roofterm.cli.report import explain
 from roofterm.cli.roofline import plot
 from roofterm.cli.selecting import roofs_of as roof_choice
@@ -32,6 +32,7 @@ from roofterm.hardware.roofs import named_device
 from roofterm.report.as_json import encode
 from roofterm.report.as_markdown import markdown_table
 from roofterm.report.columns import SWEEP_COLUMNS, WHATIF_COLUMNS
+from roofterm.report.files import csv_bytes
 from roofterm.report.plain_table import plain_table
 from roofterm.results import DeviceInfo, Roof, SweepRow, WhatIf, WhatIfRow, WhatIfState
 from roofterm.text.safe import safe_text

@@ -15,8 +15,8 @@ import pytest
 from roofterm.analysis.scope import Scope
 from roofterm.analysis.slice_table import SLICES, chosen_slices, slice_table
 from roofterm.analysis.study import Study
-from roofterm.cli import export
 from roofterm.cli.main import main
+from roofterm.report import slice_files
 from roofterm.report.as_trace import trace_json
 from roofterm_parsers import open_profile
 from roofterm_parsers.profile import Kind, Profile
@@ -161,7 +161,7 @@ def test_a_write_that_fails_leaves_the_file_as_it_was(tmp_path: Path, monkeypatc
         file.write(b"half of it")
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setitem(export.WRITERS, ".csv", fails)
+    monkeypatch.setitem(slice_files.SLICE_WRITERS, ".csv", fails)
     assert run(str(SAMPLE), "-o", str(path)) == 2
     assert path.read_text() == "before"
     assert list(tmp_path.iterdir()) == [path]
