@@ -44,15 +44,20 @@ def union(start: I64, end: I64) -> Intervals:
 
 def both(a: Intervals, b: Intervals) -> Intervals:
     """The intersection of two merged sets."""
-    if a.start.size == 0 or b.start.size == 0:
-        return NONE
-    # For each interval of a: the intervals of b from the first that ends after its start to the last that starts before its end.
-    lo = np.searchsorted(b.end, a.start, side="right")
-    hi = np.searchsorted(b.start, a.end, side="left")
+    return cut(b, a.start, a.end)[1]
+
+
+def cut(a: Intervals, start: I64, end: I64) -> tuple[I64, Intervals]:
+    """For many windows at once: a merged set cut to each [start, end), window after window, and the window of each piece."""
+    if a.start.size == 0 or start.size == 0:
+        return np.zeros(0, np.int64), NONE
+    # For each window: the intervals from the first that ends after its start to the last that starts before its end.
+    lo = np.searchsorted(a.end, start, side="right")
+    hi = np.searchsorted(a.start, end, side="left")
     counts = np.maximum(hi - lo, 0)
-    owner = np.repeat(np.arange(a.start.size), counts)
-    other = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts) + np.repeat(lo, counts)
-    return Intervals(np.maximum(a.start[owner], b.start[other]), np.minimum(a.end[owner], b.end[other]))
+    window = np.repeat(np.arange(start.size), counts)
+    piece = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts) + np.repeat(lo, counts)
+    return window, Intervals(np.maximum(start[window], a.start[piece]), np.minimum(end[window], a.end[piece]))
 
 
 def without(a: Intervals, b: Intervals) -> Intervals:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import fmean, median
 
+import numpy as np
 import polars as pl
 
 from roofterm.analysis.digest import steps_counted
@@ -81,9 +82,9 @@ def _whole_file(lines: Sequence[DeviceLine]) -> dict[str, float | None]:
     """The breakdown from the first to the last work of all devices, their mean."""
     start = min(int(line.busy.start[0]) for line in lines if line.busy.start.size)
     end = max(int(line.busy.end[-1]) for line in lines if line.busy.end.size)
-    parts = [line.breakdown(start, end) for line in lines]
+    parts = [line.breakdowns(np.array([start]), np.array([end])) for line in lines]
     names = ("compute", "comm", "exposed_comm", "exposed_copy", "idle")
-    spent: dict[str, float | None] = {f"{name}_us": fmean(part[name] for part in parts) / US for name in names}
+    spent: dict[str, float | None] = {f"{name}_us": fmean(int(part[name][0]) for part in parts) / US for name in names}
     return {"dur_us": (end - start) / US, **spent}
 
 

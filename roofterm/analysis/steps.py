@@ -7,14 +7,14 @@ launched inside the host step. So a job whose host runs ahead has steps as long 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from functools import cached_property
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from roofterm.analysis.compilation import compiles
-from roofterm.analysis.intervals import Intervals, both, clip, gaps, union, without
+from roofterm.analysis.intervals import I64, Intervals, both, covered, cut, gaps, union, without
 from roofterm.analysis.work import WorkClass, busy
 from roofterm.results import StepRow
 from roofterm_parsers.profile import Kind, Profile, TrackKind
@@ -79,21 +79,34 @@ def step_windows(profile: Profile, work: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(compiling=_compiling(profile, frame)).pipe(_mark_steady).sort("step").select(list(WINDOWS))
 
 
-def step_rows(profile: Profile, work: pl.DataFrame, windows: pl.DataFrame) -> list[StepRow]:
-    """One record a step and source (rank), with its breakdown; times in us.
+def step_rows(profile: Profile, windows: pl.DataFrame, lines: dict[int, DeviceLine]) -> list[StepRow]:
+    """One record a step and source (rank), with its breakdown; times in us. `lines`: the work of each device (`device_lines`).
 
     With several devices in one source the breakdown is their mean, which adds up to the step as each of them does.
     """
-    devices = profile.devices
-    by_device = {int(key[0]): DeviceLine(group, profile) for key, group in work.group_by("device")}
+    source_of = profile.devices["source"].to_list()
+    start, end = windows["start_ps"].to_numpy(), windows["end_ps"].to_numpy()
+    parts = {device: line.breakdowns(start, end) for device, line in lines.items()}
+    launched = {device: line.launched(windows["step"].to_numpy()) for device, line in lines.items()}
+    names = profile.steps["name"].gather(windows["step"])
     rows = []
-    for window in windows.iter_rows(named=True):
+    for at, (window, name) in enumerate(zip(windows.iter_rows(named=True), names, strict=True)):
         if window["device"] is None:
-            lines = [line for device, line in by_device.items() if devices["source"][device] == window["source"]]
+            mine = [device for device in lines if source_of[device] == window["source"]]
         else:
-            lines = [by_device[window["device"]]] if window["device"] in by_device else []
-        rows.append(_row(profile, window, lines))
+            mine = [window["device"]] if window["device"] in lines else []
+        shares = [{part: int(lengths[at]) for part, lengths in parts[device].items()} for device in mine]
+        rows.append(_row(profile, window, name, shares, [int(launched[device][at]) for device in mine]))
     return rows
+
+
+def device_lines(profile: Profile, work: pl.DataFrame) -> dict[int, DeviceLine]:
+    """The work of each device, by its row in `profile.devices`."""
+    device = work["device"].to_numpy()
+    worked = np.unique(device).tolist()
+    if len(worked) == 1:
+        return {worked[0]: DeviceLine(work, profile)}
+    return {number: DeviceLine(work.filter(pl.Series(device == number)), profile) for number in worked}
 
 
 class DeviceLine:
@@ -119,39 +132,60 @@ class DeviceLine:
         self.step = work["step"]
         self.work = work
 
-    def breakdown(self, start: int, end: int) -> dict[str, int]:
-        """Compute, exposed communication, exposed copies and idle of [start, end), ps: they add up to its length."""
-        compute = clip(self.compute, start, end)
-        communication = clip(self.communication, start, end)
-        exposed = without(communication, compute)
-        copies = clip(self.copies, start, end)
-        exposed_copies = without(without(copies, compute), communication)
-        host_wait, kernel_gap = self._idle(gaps(self.busy, start, end))
+    def breakdowns(self, start: I64, end: I64) -> dict[str, I64]:
+        """Of each window [start, end), ps: compute, exposed communication, exposed copies and idle, which add up to its length;
+        all communication (comm), all copies (copy), and of the idle time host_wait and kernel_gap."""
+        host_wait, kernel_gap = self._idle(start, end)
         return {
-            "compute": compute.length,
-            "exposed_comm": exposed.length,
-            "exposed_copy": exposed_copies.length,
-            "idle": gaps(self.busy, start, end).length,
-            "comm": communication.length,
-            "copy": copies.length,
+            "compute": covered(self.compute, start, end),
+            "exposed_comm": covered(self._exposed, start, end),
+            "exposed_copy": covered(self._exposed_copies, start, end),
+            "idle": end - start - covered(self.busy, start, end),
+            "comm": covered(self.communication, start, end),
+            "copy": covered(self.copies, start, end),
             "host_wait": host_wait,
             "kernel_gap": kernel_gap,
         }
 
-    def _idle(self, free: Intervals) -> tuple[int, int]:
-        """Host wait and kernel gap (ps) of the idle intervals (definitions.md, Idle).
+    def launched(self, steps: NDArray[np.uint32]) -> I64:
+        """For each step (row of `profile.steps`) the union (ps) of the work that counts for it, wherever it ran."""
+        step = self.step.cast(pl.Int64).fill_null(-1).to_numpy()
+        order = np.argsort(step, kind="stable")
+        first, last = (np.searchsorted(step[order], steps, side=side) for side in ("left", "right"))
+        begin, end = self.start[order], self.work["end_ps"].to_numpy()[order]
+        return np.array([union(begin[a:b], end[a:b]).length for a, b in zip(first, last, strict=True)], np.int64)
+
+    @cached_property
+    def _exposed(self) -> Intervals:
+        return without(self.communication, self.compute)
+
+    @cached_property
+    def _exposed_copies(self) -> Intervals:
+        return without(without(self.copies, self.compute), self.communication)
+
+    def _idle(self, start: I64, end: I64) -> tuple[I64, I64]:
+        """Host wait and kernel gap (ps) of the idle time in each window (definitions.md, Idle).
 
         Host wait lasts from the end of the previous work until the call that launches the next has ended. A gap whose
         next work has no known launch is neither: it stays unexplained idle time.
         """
-        if free.start.size == 0 or self.start.size == 0:
-            return 0, 0
+        if start.size == 0 or self.start.size == 0:
+            return np.zeros(start.size, np.int64), np.zeros(start.size, np.int64)
+        window, free = cut(gaps(self.busy, int(start.min()), int(end.max())), start, end)
         following = np.searchsorted(self.start, free.end, side="left")
         known = following < self.start.size
         launch_end = np.where(known, self.launch_end[np.minimum(following, self.start.size - 1)], -1)
         known &= launch_end >= 0
-        wait = np.clip(launch_end, free.start, free.end) - free.start
-        return int(wait[known].sum()), int((free.end - free.start - wait)[known].sum())
+        wait = np.where(known, np.clip(launch_end, free.start, free.end) - free.start, 0)
+        rest = np.where(known, free.end - free.start - wait, 0)
+        bounds = np.searchsorted(window, np.arange(start.size + 1))
+        return _sums_between(wait, bounds), _sums_between(rest, bounds)
+
+
+def _sums_between(values: I64, bounds: NDArray[np.int64]) -> I64:
+    """Sum of the values from each bound to the next."""
+    sums: I64 = np.diff(np.concatenate(([0], np.cumsum(values)))[bounds])
+    return sums
 
 
 def _windows_of(rows: pl.DataFrame, key: tuple[object, ...], profile: Profile, work: pl.DataFrame) -> pl.DataFrame:
@@ -236,11 +270,11 @@ def _mark_steady(windows: pl.DataFrame) -> pl.DataFrame:
     return windows.with_columns(steady=pl.Series(steady))
 
 
-def _row(profile: Profile, window: dict[str, int], lines: list[DeviceLine]) -> StepRow:
+def _row(profile: Profile, window: dict[str, int], name: str, parts: list[dict[str, int]], launched: list[int]) -> StepRow:
+    """`parts`: breakdown of the step on each of its devices, ps; `launched`: length of the work that it launched there, ps."""
     start, end = window["start_ps"], window["end_ps"]
-    step = profile.steps.row(window["step"], named=True)
     row = StepRow(
-        name=step["name"],
+        name=name,
         rank=profile.sources[window["source"]].rank,
         phase=None,
         complete=bool(window["complete"]),
@@ -259,23 +293,17 @@ def _row(profile: Profile, window: dict[str, int], lines: list[DeviceLine]) -> S
         launched_device_us=None,
         busy_pct=None,
         compute_busy_pct=None,
-        launches=int(window["launches"]) if lines else None,
+        launches=int(window["launches"]) if parts else None,
     )
-    if not lines:
+    if not parts:
         return row
-    parts = [line.breakdown(start, end) for line in lines]
-    for name in parts[0]:
-        setattr(row, f"{name}_us", sum(part[name] for part in parts) / len(parts) / US)
-    row.launched_device_us = sum(length for line in lines for length in _launched(line, window["step"])) / len(lines) / US
+    for kind in parts[0]:
+        setattr(row, f"{kind}_us", sum(part[kind] for part in parts) / len(parts) / US)
+    row.launched_device_us = sum(launched) / len(launched) / US
     if end > start:
         row.busy_pct = 100 * (1 - row.idle_us / row.dur_us) if row.idle_us is not None else None
         row.compute_busy_pct = 100 * row.compute_us / row.dur_us if row.compute_us is not None else None
     return row
-
-
-def _launched(line: DeviceLine, step: int) -> Iterator[int]:
-    mine = line.work.filter(pl.col("step") == step)
-    yield union(mine["start_ps"].to_numpy(), mine["end_ps"].to_numpy()).length
 
 
 def exposed_communication(line: DeviceLine) -> int:

@@ -48,7 +48,7 @@ from roofterm.analysis.selection import Selection, select
 from roofterm.analysis.slice_filter import slice_mask, split_for_slices
 from roofterm.analysis.step_use import step_use
 from roofterm.analysis.summary import summarise
-from roofterm.analysis.utilisation import Utilisation, decode_bytes, mbu, mfu
+from roofterm.analysis.utilisation import Utilisation, by_step, decode_bytes, mbu, mfu
 from roofterm.analysis.work import WorkClass, device_work
 from roofterm.analysis.worked import by_category, by_kernel, by_op
 from roofterm.analysis.workload import Shape, total
@@ -157,7 +157,7 @@ class Study:
     @cached_property
     def device_lines(self) -> dict[int, steps.DeviceLine]:
         """The work of each device, by its row, with the unions that windows are cut from."""
-        return {int(key[0]): steps.DeviceLine(group, self.profile) for key, group in self.work.group_by("device")}
+        return steps.device_lines(self.profile, self.work)
 
     @cached_property
     def collective_calls(self) -> pl.DataFrame:
@@ -337,10 +337,8 @@ class Study:
         return self._keep(("findings", part), lambda: judge(self, part))
 
     def _steps(self) -> list[results.StepRow]:
-        rows = steps.step_rows(self.profile, self.work, self.windows)
-        items = self.bounded().items
-        for number, row in enumerate(rows):
-            mine = items.filter(pl.col("step") == number)
+        rows = steps.step_rows(self.profile, self.windows, self.device_lines)
+        for number, (row, mine) in enumerate(zip(rows, by_step(self.bounded().items, len(rows)), strict=True)):
             used = self._utilisation(mine, row.dur_us / 1e6, mine["device"].n_unique())
             row.mfu_pct, row.hfu_pct = used.mfu_pct, used.hfu_pct
             row.mbu_pct = self._mbu(self.windows["step"][number], mine, row.dur_us / 1e6)
@@ -369,7 +367,7 @@ class Study:
 
     def _summary(self) -> results.Summary:
         marked = self.steps() if self.given.steps.height else []
-        summary = summarise(self.given, self.work, self.self_ps, marked, self.flops_total)
+        summary = summarise(self.given, self.work, self.device_lines, self.self_ps, marked, self.flops_total)
         part = self.selection(STEADY)
         if part.windows.height:
             # Ranks work side by side: each device counts the time of its own steps.

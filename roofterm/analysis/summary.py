@@ -8,23 +8,28 @@ from numpy.typing import NDArray
 
 from roofterm.analysis.intervals import covered
 from roofterm.analysis.steps import US, DeviceLine, exposed_communication
-from roofterm.analysis.work import WorkClass, busy
+from roofterm.analysis.work import WorkClass
 from roofterm.results import StepRow, Summary
 from roofterm_parsers.profile import Kind, Profile, TrackKind
 
 SYNC_CALL = r"^(cuda|hip|cu)\w*Synchronize"
 
 
-def summarise(profile: Profile, work: pl.DataFrame, self_ps: NDArray[np.int64], steps: list[StepRow], flops_total: float | None) -> Summary:
-    """Facts of `profile`; `steps` are its step rows, `work` its device work (schema `work.WORK`)."""
+def summarise(
+    profile: Profile,
+    work: pl.DataFrame,
+    lines: dict[int, DeviceLine],
+    self_ps: NDArray[np.int64],
+    steps: list[StepRow],
+    flops_total: float | None,
+) -> Summary:
+    """Facts of `profile`; `steps` are its step rows, `work` its device work (schema `work.WORK`), `lines` that of each device."""
     kernels = work.filter(pl.col("kind") == Kind.KERNEL)
     copies = work.filter(pl.col("kind") != Kind.KERNEL)
-    by_device = {int(key[0]): group for key, group in work.group_by("device", maintain_order=True)}
-    lines = [DeviceLine(group, profile) for group in by_device.values()]
     span = _span(profile)
-    busy_ps = sum(line.busy.length for line in lines)
-    compute_ps = sum(line.compute.length for line in lines)
-    window = span * len(by_device)
+    busy_ps = sum(line.busy.length for line in lines.values())
+    compute_ps = sum(line.compute.length for line in lines.values())
+    window = span * len(lines)
     communication = kernels.filter(pl.col("work_class") == int(WorkClass.COMMUNICATION))
     kernels_here = profile.devices[kernels["device"]] if kernels.height else profile.devices[:0]
     host_steps = profile.steps
@@ -35,14 +40,14 @@ def summarise(profile: Profile, work: pl.DataFrame, self_ps: NDArray[np.int64], 
         memcpy_us=int(copies["own_ps"].sum()) / US,
         gpu_busy_us=busy_ps / US,
         gpu_busy_pct=100 * busy_ps / window if window else None,
-        gpu_idle_in_step_us=_idle_in_steps(profile, by_device),
+        gpu_idle_in_step_us=_idle_in_steps(profile, lines),
         comm_us=int(communication["own_ps"].sum()) / US,
-        exposed_comm_us=sum(exposed_communication(line) for line in lines) / US,
+        exposed_comm_us=sum(exposed_communication(line) for line in lines.values()) / US,
         steps=host_steps["number"].n_unique(),
         step_us=_longest(host_steps),
         step_names=host_steps.unique("number", keep="first").sort("number")["name"].to_list(),
-        devices=len(by_device),
-        device_names=_names(profile, by_device),
+        devices=len(lines),
+        device_names=_names(profile, lines),
         kernel_us_by_device=_sums(kernels_here["id"], kernels["own_ps"]),
         ranks=_distinct([s.rank for s in profile.sources]),
         hosts=_distinct([s.host for s in profile.sources]),
@@ -83,18 +88,18 @@ def _span(profile: Profile) -> int:
     return int(last) - int(shown["start_ps"].min())  # type: ignore[arg-type]
 
 
-def _idle_in_steps(profile: Profile, by_device: dict[int, pl.DataFrame]) -> float | None:
+def _idle_in_steps(profile: Profile, lines: dict[int, DeviceLine]) -> float | None:
     """Length of the steps (as annotated) less the union of device work inside them, over devices."""
-    if profile.steps.height == 0 or not by_device:
+    if profile.steps.height == 0 or not lines:
         return None
     idle = 0
-    for device, work in by_device.items():
+    for device, line in lines.items():
         steps = profile.steps.filter(
             (pl.col("source") == profile.devices["source"][device]) & (pl.col("device").is_null() | (pl.col("device") == device))
         )
         start = steps["start_ps"].to_numpy()
         end = start + steps["dur_ps"].to_numpy()
-        idle += int((end - start).sum() - covered(busy(work), start, end).sum())
+        idle += int((end - start).sum() - covered(line.busy, start, end).sum())
     return idle / US
 
 
@@ -110,8 +115,8 @@ def _device_steps(steps: list[StepRow]) -> list[float]:
     return list(longest.values())
 
 
-def _names(profile: Profile, by_device: dict[int, pl.DataFrame]) -> list[str]:
-    worked = profile.devices[sorted(by_device)] if by_device else profile.devices[:0]
+def _names(profile: Profile, lines: dict[int, DeviceLine]) -> list[str]:
+    worked = profile.devices[sorted(lines)] if lines else profile.devices[:0]
     names = worked["name"].drop_nulls().to_list()
     return list(dict.fromkeys(names))
 

@@ -54,3 +54,14 @@ def test_cover_of_many_windows(a: list[tuple[int, int]], windows: list[tuple[int
     end = start + np.array([d for _, d in windows], np.int64)
     want = [len(points(a) & set(range(s, s + d))) for s, d in windows]
     assert iv.covered(merged(a), start, end).tolist() == want
+
+
+@given(spans, spans)
+def test_many_windows_are_cut_from_a_set_at_once_even_where_they_overlap(a: list[tuple[int, int]], windows: list[tuple[int, int]]) -> None:
+    windows = [(start, length) for start, length in windows if length]
+    start = np.array([s for s, _ in windows], np.int64)
+    window, pieces = iv.cut(merged(a), start, start + np.array([d for _, d in windows], np.int64))
+    for number, one in enumerate(windows):
+        mine = window == number
+        assert cells(iv.Intervals(pieces.start[mine], pieces.end[mine])) == points(a) & points([one])
+    assert window.tolist() == sorted(window.tolist())

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from roofterm.analysis.steps import step_rows, step_windows
+from roofterm.analysis.steps import device_lines, step_rows, step_windows
 from roofterm.analysis.work import WorkClass, device_work
 from roofterm.results import StepRow
 from roofterm_parsers.profile import Kind, Profile
@@ -20,7 +20,7 @@ def rows(profile: Profile, communication: tuple[str, ...] = ()) -> list[StepRow]
         {"slice": wire, "work_class": [int(WorkClass.COMMUNICATION)] * wire.size}, schema={"slice": pl.UInt32, "work_class": pl.UInt8}
     )
     work = device_work(profile, profile.slices["dur_ps"].to_numpy(), classes)
-    return step_rows(profile, work, step_windows(profile, work))
+    return step_rows(profile, step_windows(profile, work), device_lines(profile, work))
 
 
 def test_without_device_work_a_step_is_the_hosts():

@@ -116,12 +116,15 @@ class Evidence:
 
     @cached_property
     def breakdown_ps(self) -> dict[str, int]:
-        """Sums over the spans of compute, exposed_comm, exposed_copy, idle, comm, copy, host_wait, kernel_gap (`DeviceLine.breakdown`)."""
+        """Sums over the spans of compute, exposed_comm, exposed_copy, idle, comm, copy, host_wait, kernel_gap (`DeviceLine.breakdowns`)."""
         total: dict[str, int] = {}
-        for device, start, end in self.spans.select("device", "start_ps", "end_ps").iter_rows():
-            if device in self.lines:
-                for name, length in self.lines[device].breakdown(start, end).items():
-                    total[name] = total.get(name, 0) + length
+        device = self.spans["device"].cast(pl.Int64).fill_null(-1).to_numpy()
+        start, end = self.spans["start_ps"].to_numpy(), self.spans["end_ps"].to_numpy()
+        for row, line in self.lines.items():
+            mine = device == row
+            if mine.any():
+                for name, lengths in line.breakdowns(start[mine], end[mine]).items():
+                    total[name] = total.get(name, 0) + int(lengths.sum())
         return total
 
     @cached_property
