@@ -493,6 +493,8 @@ class WhatIfRow(msgspec.Struct):
     weight_bytes: float
     kv_bytes: float
     activation_bytes: float
+    state_bytes: float
+    """what training moves of weights beside reading them: updates, gradients, the optimizer's state"""
     other_bytes: float
     wire_bytes: float
     time_us: float | None

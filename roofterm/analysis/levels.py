@@ -9,7 +9,7 @@ import polars as pl
 from roofterm.analysis.bounds import ABOVE_PCT, AT_ROOF_PCT, RESOURCES, Caches, caches_of, level_rates
 from roofterm.analysis.categories import TITLES
 from roofterm.analysis.costed import LEVELS, Costed
-from roofterm.analysis.traffic import ROLE_COLUMNS, ROLES
+from roofterm.analysis.op_roles import ROLE_COLUMNS, ROLES
 from roofterm.results import DeviceInfo, RooflineRow
 from roofterm_parsers.profile import Profile
 

@@ -19,8 +19,9 @@ from roofterm.analysis.categories import Category
 from roofterm.analysis.costed import LEVELS, Costed, costed
 from roofterm.analysis.hlo_costs import on_device_clock
 from roofterm.analysis.levels import PS, category_rows, kernel_rows, op_items, op_rows, records, summed, with_shares
+from roofterm.analysis.op_roles import ROLE_COLUMNS
 from roofterm.analysis.scope import ALL, Scope
-from roofterm.analysis.traffic import ROLE_COLUMNS, with_roles
+from roofterm.analysis.traffic import with_roles
 from roofterm.analysis.work import busy
 from roofterm_parsers.profile import Profile, Warning
 

@@ -60,9 +60,11 @@ def _summary(base: Base, state: State, change: Change, machine: Machine, estimat
     taken = shape.rows if shape is not None and first else None
     rate = given if given is not None else taken
     roles = {
-        "weight": {"read": total(parts, "weight_bytes"), "write": 0.0},
+        "weight": {"read": total(parts, "weight_bytes"), "write": total(parts, "weight_write")},
         "kv": {"read": total(parts, "kv_read"), "write": total(parts, "kv_write")},
         "activation": {"read": total(parts, "activation_read"), "write": total(parts, "activation_write")},
+        "gradient": {"read": total(parts, "gradient_read"), "write": total(parts, "gradient_write")},
+        "optimizer": {"read": total(parts, "optimizer_read"), "write": total(parts, "optimizer_write")},
     }
     flops = total(parts, "flops")
     held = sum(
@@ -159,6 +161,7 @@ def _row(base: Base, old: tuple[Part, Least] | None, new: tuple[Part, Least] | N
         weight_bytes=part.weight_bytes,
         kv_bytes=part.kv_read + part.kv_write,
         activation_bytes=part.activation_read + part.activation_write,
+        state_bytes=part.state_bytes,
         other_bytes=part.other_bytes,
         wire_bytes=part.wire_bytes,
         time_us=time_us,
@@ -181,6 +184,8 @@ def _held(base: Base, change: Change, now: State, then: State, machine: Machine)
     reshaped = then.shape != now.shape or change.batch_times is not None
     if kept > 0.0005 * then.bound_s and reshaped:
         said.append(f"{kept * 1e3:,.3f} ms of the bound do not follow the batch and are held as they are")
+    if reshaped and any(part.state_bytes for part in then.parts):
+        said.append("updates of weights, their gradients and the optimizer's state do not follow the batch")
     if change.weights is not None or change.dtype is not None:
         said += _held_types(change, then)
     if change.weights is not None and base.model is None:
@@ -194,7 +199,8 @@ def _held(base: Base, change: Change, now: State, then: State, machine: Machine)
             "link's full rate (ring)"
         )
     if change.batch_times is not None and base.shape is None and base.rows is not None:
-        said.append(f"{base.rows * change.batch_times:,.0f} tokens instead of {base.rows:,}; of how many sequences is not known")
+        rows = f"{base.rows * change.batch_times:,.0f} rows (tokens, or images) instead of {base.rows:,}"
+        said.append(f"{rows}; of how many sequences is not known")
     if change.drafts:
         said.append("the draft model takes no time; every draft is accepted with the same probability")
     if base.launches is not None:
@@ -214,6 +220,8 @@ def _held_types(change: Change, then: State) -> list[str]:
         said.append("the KV cache keeps its type")
     if any(part.kept and part.weights for part in then.parts) and (narrow or change.weights is not None):
         said.append("embedding and head keep their type")
+    if change.dtype is not None and any(part.category == Category.OPTIMIZER for part in then.parts):
+        said.append("the optimizer's step keeps its types")
     if any(part.dequantised for part in then.parts):
         said.append("weights are turned into the type of the arithmetic as they are read: 2 FLOPs each on the vector units")
     return said

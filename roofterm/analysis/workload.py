@@ -87,6 +87,14 @@ class Part(msgspec.Struct, frozen=True):
     kv_write: float = 0.0
     activation_read: float = 0.0
     activation_write: float = 0.0
+    weight_write: float = 0.0
+    """bytes of weights that an optimizer or a cast writes"""
+    gradient_read: float = 0.0
+    """of gradients of weights"""
+    gradient_write: float = 0.0
+    optimizer_read: float = 0.0
+    """of an optimizer's state"""
+    optimizer_write: float = 0.0
     other_bytes: float = 0.0
     """bytes whose role is not known"""
     wire_bytes: float = 0.0
@@ -106,9 +114,13 @@ class Part(msgspec.Struct, frozen=True):
 
     @property
     def hbm_bytes(self) -> float:
-        return (
-            self.weight_bytes + self.kv_read + self.kv_write + self.activation_read + self.activation_write + self.other_bytes
-        )  # fmt: skip
+        moved = self.weight_bytes + self.kv_read + self.kv_write + self.activation_read + self.activation_write
+        return moved + self.state_bytes + self.other_bytes
+
+    @property
+    def state_bytes(self) -> float:
+        """What training moves of weights beside reading them: updates, gradients, an optimizer's state. No batch changes it."""
+        return self.weight_write + self.gradient_read + self.gradient_write + self.optimizer_read + self.optimizer_write
 
 
 class Least(msgspec.Struct, frozen=True):
@@ -154,8 +166,9 @@ def least(part: Part, machine: Machine) -> Least:
 def in_arithmetic(part: Part, dtype: str, base: str | None = None) -> Part:
     """A part with its arithmetic in another type. Below 16 bits only products with weights change, and of their bytes only
     what they read: results and everything between stay, as the formats are used (OCP FP8). Operands of unknown role shrink too.
+    An optimizer's step keeps its types, as in mixed precision.
     """
-    if part.unmodelled or part.dtype is None or part.dtype not in _FLOATS:
+    if part.unmodelled or part.dtype is None or part.dtype not in _FLOATS or part.category == Category.OPTIMIZER:
         return part
     stored, was = ITEM_BYTES["fp32" if dtype == "tf32" else dtype], ITEM_BYTES["fp32" if part.dtype == "tf32" else part.dtype]
     ratio = stored / was
@@ -168,6 +181,9 @@ def in_arithmetic(part: Part, dtype: str, base: str | None = None) -> Part:
         tensor_core=None if part.category in TENSOR_CATEGORIES and dtype != "fp32" else part.tensor_core,
         activation_read=part.activation_read * ratio,
         activation_write=part.activation_write * (1.0 if narrow else ratio),
+        weight_write=part.weight_write * (1.0 if narrow else ratio),
+        gradient_read=part.gradient_read * (1.0 if narrow else ratio),
+        gradient_write=part.gradient_write * (1.0 if narrow else ratio),
         other_bytes=part.other_bytes * ratio,
         wire_bytes=part.wire_bytes * (1.0 if narrow else ratio),
     )

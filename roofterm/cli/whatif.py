@@ -11,6 +11,7 @@ import polars as pl
 from roofterm.analysis.bounds import LAUNCH_S, roofs_of
 from roofterm.analysis.filters import FilterError, parse
 from roofterm.analysis.model_config import Storage, load_config, storage
+from roofterm.analysis.op_roles import ROLES
 from roofterm.analysis.row_filter import row_predicate
 from roofterm.analysis.scope import ScopeError
 from roofterm.analysis.sweep import Sweep, parse_sweep, points, sweep, value_text
@@ -208,7 +209,10 @@ def _text(answer: WhatIf, machine: Machine) -> list[str]:
         pairs.append(("estimate", duration_us(now.estimate_us), duration_us(then.estimate_us)))
     pairs.append(("bound by", str(now.bound_by), str(then.bound_by)))
     pairs.append(("FLOPs / byte", _intensity(now), _intensity(then)))
-    pairs += [(f"  {role}", _moved(now, role), _moved(then, role)) for role in ("weight", "kv", "activation")]
+    moving = [role for role in ROLES if now.bytes_by_role.get(role) or then.bytes_by_role.get(role)]
+    pairs += [(f"  {role}", _moved(now, role), _moved(then, role)) for role in moving]
+    if _untold(now) or _untold(then):
+        pairs.append(("  role unknown", _share(now, _untold(now)), _share(then, _untold(then))))
     if then.tokens_per_s is not None:
         pairs.append(("tokens/s", si(now.tokens_per_s), si(then.tokens_per_s)))
     if then.itl_us is not None:
@@ -251,7 +255,9 @@ def _place(state: WhatIfState) -> str:
 
 
 def _times(before: float, after: float) -> str:
-    return f" ({figures(before / after)} times as fast)" if before > 0 and after > 0 and abs(before / after - 1) > 0.0005 else ""
+    if not before > 0 or not after > 0 or abs(before / after - 1) <= 0.0005:
+        return ""
+    return f" ({figures(before / after)} times as fast)" if after < before else f" ({figures(after / before)} times as long)"
 
 
 def _intensity(state: WhatIfState) -> str:
@@ -259,8 +265,17 @@ def _intensity(state: WhatIfState) -> str:
 
 
 def _moved(state: WhatIfState, role: str) -> str:
-    moved = sum(state.bytes_by_role.get(role, {}).values())
+    return _share(state, sum(state.bytes_by_role.get(role, {}).values()))
+
+
+def _share(state: WhatIfState, moved: float) -> str:
     return f"{bytes_text(moved)} ({pct(100 * moved / state.bytes if state.bytes else None)})"
+
+
+def _untold(state: WhatIfState) -> float:
+    """Bytes that no role is known of; rounding of sums counts for nothing."""
+    left = state.bytes - sum(sum(ways.values()) for ways in state.bytes_by_role.values())
+    return left if left > 5e-4 * state.bytes else 0.0
 
 
 def _roofs(machine: Machine) -> list[Roof]:

@@ -336,6 +336,7 @@ WHATIF_COLUMNS = (
     Column("weight_bytes", "weights", bytes_text, needs_value=True),
     Column("kv_bytes", "KV cache", bytes_text, needs_value=True),
     Column("activation_bytes", "activations", bytes_text, needs_value=True),
+    Column("state_bytes", "state", bytes_text, needs_value=True),
     Column("other_bytes", "other bytes", bytes_text, needs_value=True),
     Column("wire_bytes", "on the wire", bytes_text, needs_value=True),
     Column("held", "held", yes_no),

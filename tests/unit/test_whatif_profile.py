@@ -289,7 +289,7 @@ def test_rows_alone_can_be_multiplied() -> None:
     found = asked(made.study(), batch_times=2)
     assert found.whatif.flops == 2 * found.base.flops
     assert found.whatif.sequences is None
-    assert any("1,000 tokens instead of 500" in line for line in found.held)
+    assert any("1,000 rows (tokens, or images) instead of 500" in line for line in found.held)
 
 
 # Which dimensions bear the batch: 2 sequences of 300 tokens, to 4 of 700

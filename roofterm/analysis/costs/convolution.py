@@ -54,21 +54,34 @@ _FORWARD: dict[str, _Slots] = {
     "aten::slow_conv_dilated2d": _Slots(4, 5, 6, -1, bias=3),
 }
 
-# op: slots of the gradient of the output, the input, the weight, whether it is transposed, the mask of gradients wanted
-_BACKWARD: dict[str, tuple[int, int, int, int | bool, int]] = {
-    "aten::convolution_backward": (0, 1, 2, 7, 10),
-    "aten::convolution_backward_overrideable": (0, 1, 2, 7, 9),
-    "aten::cudnn_convolution_backward": (1, 0, 2, False, 10),
-    "aten::cudnn_convolution_transpose_backward": (1, 0, 2, True, 11),
-    "aten::miopen_convolution_backward": (1, 0, 2, False, 9),
-    "aten::mkldnn_convolution_backward": (1, 0, 2, False, 7),
+
+class Backward(NamedTuple):
+    """Where the backward of a convolution keeps its arguments."""
+
+    grad: int
+    """the gradient of the output"""
+    x: int
+    weight: int
+    transposed: int | bool
+    """the slot of the flag, or the flag itself"""
+    mask: int
+    """which gradients are wanted: of the input, the weight, the bias"""
+
+
+BACKWARD: dict[str, Backward] = {
+    "aten::convolution_backward": Backward(0, 1, 2, 7, 10),
+    "aten::convolution_backward_overrideable": Backward(0, 1, 2, 7, 9),
+    "aten::cudnn_convolution_backward": Backward(1, 0, 2, False, 10),
+    "aten::cudnn_convolution_transpose_backward": Backward(1, 0, 2, True, 11),
+    "aten::miopen_convolution_backward": Backward(1, 0, 2, False, 9),
+    "aten::mkldnn_convolution_backward": Backward(1, 0, 2, False, 7),
 }
 
 
 def _register() -> None:
     for name, slots in _FORWARD.items():
         register(Category.CONV, _TORCH, name)(partial(_convolution, slots=slots))
-    for name, places in _BACKWARD.items():
+    for name, places in BACKWARD.items():
         register(Category.CONV, _TORCH + ", once for each gradient of the output mask", name)(partial(_convolution_backward, places=places))
 
 
@@ -96,14 +109,13 @@ def _convolution(inputs: Inputs, slots: _Slots) -> Work | None:
     return Work(_flops(x if transposed else out, weight), read, out.bytes, x.dtype)
 
 
-def _convolution_backward(inputs: Inputs, places: tuple[int, int, int, int | bool, int]) -> Work | None:
-    grad_at, x_at, weight_at, transposed_at, mask_at = places
-    grad, x, weight = inputs.tensor(grad_at), inputs.tensor(x_at), inputs.tensor(weight_at)
+def _convolution_backward(inputs: Inputs, places: Backward) -> Work | None:
+    grad, x, weight = inputs.tensor(places.grad), inputs.tensor(places.x), inputs.tensor(places.weight)
     if not _fit(grad, weight) or not _fit(x, weight) or grad is None or x is None or weight is None:
         return None
-    transposed = transposed_at if isinstance(transposed_at, bool) else bool(inputs.flag(transposed_at))
+    transposed = places.transposed if isinstance(places.transposed, bool) else bool(inputs.flag(places.transposed))
     once = _flops(x if transposed else grad, weight)
-    mask = inputs.flags(mask_at)
+    mask = inputs.flags(places.mask)
     if mask is None or len(mask) < 2:
         return Work(2 * once, stored((grad, x, weight)), stored((x, weight)), grad.dtype, estimate=_NO_MASK)
     written = [tensor for tensor, wanted in zip((x, weight), mask, strict=False) if wanted]
