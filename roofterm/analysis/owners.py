@@ -14,7 +14,6 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from roofterm.analysis.categories.kernel_names import stored_types
 from roofterm.analysis.costs import Cost, cost, lookup
 from roofterm_parsers.profile import ROOT, Profile
 
@@ -36,9 +35,10 @@ class Owners(NamedTuple):
 
 
 def find_owners(profile: Profile, work: pl.DataFrame) -> Owners:
-    """Owners of the ops that launched `work` (columns slice, op)."""
+    """Owners of the ops that launched `work` (columns slice, op, and stored of `categories.FACTS`)."""
     ops = work["op"].drop_nulls().unique().sort().to_numpy()
-    calls = _Calls(profile, _fallback_types(profile, work))
+    calls = _Calls(profile)
+    calls.fallback = _fallback_types(calls, work)
     owner, found = _climb(profile, ops, calls)
     found = _without_wrappers(profile, owner, found, calls.costs)
     return Owners(ops, owner, found, _recomputed(profile, ops), calls.costs)
@@ -47,15 +47,17 @@ def find_owners(profile: Profile, work: pl.DataFrame) -> Owners:
 class _Calls:
     """Costs of distinct (op name, signature) pairs, each computed once."""
 
-    def __init__(self, profile: Profile, fallback: dict[int, str]) -> None:
-        size = profile.slices.height
+    def __init__(self, profile: Profile) -> None:
         self.names = profile.names["text"]
         self.name = profile.slices["name"].to_numpy()
-        self.signature = np.full(size, -1, np.int64)
-        signed = profile.ops.drop_nulls("signature")
-        self.signature[signed["slice"].to_numpy()] = signed["signature"].to_numpy()
+        self.signature = np.full(profile.slices.height, -1, np.int64)
+        """of each slice, -1 for none"""
+        signature = profile.ops["signature"]
+        signed = signature.is_not_null()
+        self.signature[profile.ops["slice"].filter(signed).to_numpy()] = signature.drop_nulls().to_numpy()
         self.signatures = profile.signatures
-        self.fallback = fallback
+        self.fallback: dict[int, str] = {}
+        """type of the elements of calls whose inputs name none, by key"""
         self.costs: list[Cost] = []
         self._known: dict[int, int] = {}
 
@@ -146,27 +148,15 @@ def _recomputed(profile: Profile, ops: NDArray[np.uint32]) -> NDArray[np.bool_]:
     return recomputed
 
 
-def _fallback_types(profile: Profile, work: pl.DataFrame) -> dict[int, str]:
+def _fallback_types(calls: _Calls, work: pl.DataFrame) -> dict[int, str]:
     """Type of the elements by the kernels' names, for calls whose inputs name none: {key of (name, signature): type}."""
-    linked = work.drop_nulls("op").select("slice", "op")
-    linked = linked.join(
-        profile.ops.select(op="slice", signature="signature").drop_nulls().unique("op", keep="first"), on="op", how="inner"
-    )
-    linked = linked.select(
-        "signature",
-        op_name=profile.slices["name"].gather(linked["op"]),
-        name=profile.slices["name"].gather(linked["slice"]),
-    ).unique()
-    names = linked["name"].unique()
-    types = pl.DataFrame({"name": names, "type": stored_types(profile.names["text"].gather(names))})
-    named = (
-        linked.join(types, on="name", how="inner")
-        .drop_nulls("type")
-        .sort("op_name", "signature", "type")
-        .unique(["op_name", "signature"], keep="first")
-    )
-    keys = _key(named["op_name"].to_numpy(), named["signature"].to_numpy().astype(np.int64))
-    return dict(zip(keys.tolist(), named["type"].to_list(), strict=True))
+    linked = work.select("op", "stored").drop_nulls()
+    op = linked["op"].to_numpy()
+    signed = calls.signature[op] >= 0
+    op = op[signed]
+    pairs = pl.DataFrame({"key": _key(calls.name[op], calls.signature[op]), "stored": linked["stored"].filter(pl.Series(signed))})
+    named = pairs.unique().group_by("key").agg(pl.col("stored").min())
+    return dict(named.iter_rows())
 
 
 def _key(name: NDArray[np.uint32], signature: NDArray[np.int64]) -> NDArray[np.int64]:

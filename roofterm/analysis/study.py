@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from roofterm.analysis import profiler_tree, steps, tables
 from roofterm.analysis.batches import DECODE
 from roofterm.analysis.bounds import roofs_of
-from roofterm.analysis.categories import HOST_CATEGORIES, TITLES, Category, classify, kernel_facts
+from roofterm.analysis.categories import HOST_CATEGORIES, TITLES, Category, classify, kernel_facts, read_names
 from roofterm.analysis.collective_calls import collective_calls
 from roofterm.analysis.collectives import collective_table
 from roofterm.analysis.costs.profiler import profiler_flops
@@ -109,14 +109,18 @@ class Study:
         return self_times(self.profile.slices["parent"].to_numpy(), self.start_ps, self.dur_ps)
 
     @cached_property
+    def _told_by_names(self) -> pl.DataFrame:
+        return read_names(self.profile)
+
+    @cached_property
     def names(self) -> pl.DataFrame:
         """Row for row with `profile.names`: category by name, dtype, tensor_core, short."""
-        return classify(self.profile.names)
+        return classify(self.profile.names, self._told_by_names)
 
     @cached_property
     def facts(self) -> pl.DataFrame:
-        """One row a kernel, copy or memset: category (u8), dtype, tensor_core, evidence."""
-        return kernel_facts(self.profile)
+        """One row a kernel, copy or memset: category (u8), dtype, tensor_core, evidence, stored."""
+        return kernel_facts(self.profile, self._told_by_names)
 
     @cached_property
     def category(self) -> NDArray[np.uint8]:

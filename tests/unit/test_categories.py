@@ -18,7 +18,7 @@ from roofterm.analysis.categories import (
     short_name,
 )
 from roofterm.analysis.categories.hlo import hlo_category_of, hlo_dtype
-from roofterm.analysis.categories.kernel_names import stored_types
+from roofterm.analysis.categories.kernel_names import classify_texts
 from roofterm.analysis.categories.short import WIDTH
 from roofterm_parsers.profile import Kind
 from tests.build import Build
@@ -122,7 +122,7 @@ def test_collectives_are_told_from_look_alikes() -> None:
 
 def test_a_copying_kernel_tells_at_least_the_size_of_its_elements() -> None:
     names = pl.Series(["void CatArrayBatchedCopy<at::native::OpaqueType<2u>, unsigned int>", "vectorized_kernel<float>", "merge"])
-    assert stored_types(names).to_list() == ["2byte", "fp32", None]
+    assert classify_texts(names)["stored"].to_list() == ["2byte", "fp32", None]
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from roofterm.analysis.categories.facts import DTYPES, EVIDENCE, FACTS, classify, is_communication, kernel_facts
+from roofterm.analysis.categories.facts import DTYPES, EVIDENCE, FACTS, classify, is_communication, kernel_facts, read_names
 from roofterm.analysis.categories.kinds import DEVICE_CATEGORIES, HOST_CATEGORIES, TENSOR_CATEGORIES, TITLES, Category, from_title
 from roofterm.analysis.categories.op_names import op_category
 from roofterm.analysis.categories.short import short_name
@@ -21,5 +21,6 @@ __all__ = [
     "is_communication",
     "kernel_facts",
     "op_category",
+    "read_names",
     "short_name",
 ]

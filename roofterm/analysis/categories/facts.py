@@ -7,8 +7,11 @@ library launches beside the op's own work.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from roofterm.analysis.categories.hlo import hlo_category_of, hlo_dtype
 from roofterm.analysis.categories.kernel_names import classify_texts
@@ -16,6 +19,7 @@ from roofterm.analysis.categories.kinds import TENSOR_CATEGORIES, Category
 from roofterm.analysis.categories.op_names import op_category
 from roofterm.analysis.categories.short import short_name
 from roofterm.analysis.costs.signature import Inputs, dtype_name
+from roofterm.analysis.lookup import ABSENT, looked_up, rows_by_id, rows_of, taken
 from roofterm_parsers.profile import WORK_KINDS, Kind, Profile
 
 DTYPES = (
@@ -44,6 +48,7 @@ FACTS = pl.Schema(
         "dtype": pl.Enum(DTYPES),  # type that the arithmetic runs in; null: unknown
         "tensor_core": pl.Boolean(),  # runs on tensor or matrix units; null: unknown
         "evidence": pl.Enum(EVIDENCE),  # what the category rests on
+        "stored": pl.String(),  # type of the elements that its name says it moves; "2byte": their size alone; null: unknown
     }
 )
 """One row a kernel, copy or memset, in order of slice id."""
@@ -57,14 +62,25 @@ _HELPED = tuple(int(category) for category in (*TENSOR_CATEGORIES, Category.NORM
 _NARROW = ("fp8", "fp4", "int8")
 
 
-def classify(names: pl.DataFrame) -> pl.DataFrame:
-    """What each name tells, row for row with `Profile.names`.
+def read_names(profile: Profile) -> pl.DataFrame:
+    """What each name tells of device work that has it, row for row with `Profile.names`: columns of `classify_texts`.
+
+    Names of the host that no device work has are not read: all of it is null.
+    """
+    read = ~_of_host(profile.names).to_numpy()
+    read[profile.slices["name"].to_numpy()[_work_rows(profile)]] = True
+    told = classify_texts(profile.names["text"].filter(pl.Series(read)))
+    rows = np.where(read, np.cumsum(read) - 1, ABSENT)
+    return pl.DataFrame([taken(column, rows) for column in told])
+
+
+def classify(names: pl.DataFrame, told: pl.DataFrame | None = None) -> pl.DataFrame:
+    """What each name tells, row for row with `Profile.names`. `told`: what `read_names` gives for them.
 
     Columns: category (u8), dtype (str), tensor_core (bool), short (str, a name for people). Names of host categories are
     not read as kernels: their category is OTHER.
     """
-    host = names["cat"].str.to_lowercase().is_in(_HOST_CATS)
-    found = classify_texts(names["text"]).with_columns(host=host)
+    found = (classify_texts(names["text"]) if told is None else told).with_columns(host=_of_host(names))
     found = found.select(
         pl.when("host").then(pl.lit(int(Category.OTHER), dtype=pl.UInt8)).otherwise("category").alias("category"),
         *(pl.when("host").then(None).otherwise(pl.col(column)).alias(column) for column in ("dtype", "tensor_core")),
@@ -72,28 +88,54 @@ def classify(names: pl.DataFrame) -> pl.DataFrame:
     return found.with_columns(short=pl.Series([short_name(text) for text in names["text"].to_list()], dtype=pl.String))
 
 
+def _of_host(names: pl.DataFrame) -> pl.Series:
+    """Whether each name is one of the host's, by its category in the file."""
+    return names["cat"].str.to_lowercase().is_in(_HOST_CATS)
+
+
 def is_communication(text: str) -> bool:
     """Whether a kernel of this name is a collective or a transfer between devices' programs."""
     return bool((classify_texts(pl.Series([text]))["category"] == int(Category.COMMUNICATION))[0])
 
 
-def kernel_facts(profile: Profile) -> pl.DataFrame:
-    """Category, type, unit and evidence of every kernel, copy and memset: frame of schema `FACTS`."""
-    kind = profile.slices["kind"].to_numpy()
-    rows = np.flatnonzero(np.isin(kind, np.array(WORK_KINDS, np.uint8)))
+def kernel_facts(profile: Profile, told: pl.DataFrame | None = None) -> pl.DataFrame:
+    """Category, type, unit and evidence of every kernel, copy and memset: frame of schema `FACTS`.
+
+    `told`: what `read_names` gives for the profile.
+    """
+    rows = _work_rows(profile)
     if rows.size == 0:
         return pl.DataFrame(schema=FACTS)
-    work = pl.DataFrame({"slice": pl.Series(rows, dtype=pl.UInt32), "kind": kind[rows], "name": profile.slices["name"].gather(rows)})
-    work = _joined(work, profile.links.select(slice="work", op="op"))
-    work = _joined(work, profile.hlo.select("slice", hlo="op").unique("slice", keep="first"))
-    work = _joined(work, _collectives(profile, work))
-    ops = profile.ops.select(op="slice", signature="signature").unique("op", keep="first")
-    work = work.join(ops, on="op", how="left", maintain_order="left").with_columns(op_name=profile.slices["name"].gather(work["op"]))
-    work = work.join(_by_name(profile, work), on="name", how="left", maintain_order="left")
-    work = work.join(_by_op(profile, work), on="op_name", how="left", maintain_order="left")
-    work = work.join(_by_signature(profile, work), on="signature", how="left", maintain_order="left")
-    work = work.join(_by_hlo(profile, work), on="hlo", how="left", maintain_order="left")
-    return _decided(work).select(list(FACTS)).cast(FACTS)
+    size = profile.slices.height
+    slices = pl.Series("slice", rows, dtype=pl.UInt32)
+    op = looked_up(profile.links["op"], profile.links["work"], size, slices)
+    hlo = looked_up(profile.hlo["op"], profile.hlo["slice"], size, slices)
+    work = pl.DataFrame(
+        {
+            "slice": slices,
+            "kind": profile.slices["kind"].gather(slices),
+            "name": profile.slices["name"].gather(slices),
+            "op": op,
+            "hlo": hlo,
+            "signature": looked_up(profile.ops["signature"], profile.ops["slice"], size, op),
+            "op_name": profile.slices["name"].gather(op),
+        }
+    )
+    told = read_names(profile) if told is None else told
+    work = work.with_columns(
+        *_collectives(profile, work),
+        *(told[column].gather(work["name"]).alias(f"name_{column}") for column in ("category", "dtype", "tensor_core")),
+        *_by_op(profile, work["op_name"]),
+        _by_signature(profile, work["signature"]),
+        *_by_hlo(profile, hlo),
+        stored=told["stored"].gather(work["name"]),
+    )
+    return _decided(work).select(pl.col(name).cast(kind) for name, kind in FACTS.items())
+
+
+def _work_rows(profile: Profile) -> NDArray[np.int64]:
+    """Slices that are kernels, copies or memsets."""
+    return np.flatnonzero(np.isin(profile.slices["kind"].to_numpy(), np.array(WORK_KINDS, np.uint8)))
 
 
 def _decided(work: pl.DataFrame) -> pl.DataFrame:
@@ -134,30 +176,36 @@ def _decided(work: pl.DataFrame) -> pl.DataFrame:
     return work.with_columns(tensor_core=pl.when(~tensor).then(False).otherwise(pl.coalesce("name_tensor_core", pl.when(flash).then(True))))
 
 
-def _by_name(profile: Profile, work: pl.DataFrame) -> pl.DataFrame:
-    names = work["name"].unique()
-    found = classify_texts(profile.names["text"].gather(names))
-    return found.select(name_category="category", name_dtype="dtype", name_tensor_core="tensor_core").with_columns(name=names)
-
-
-def _by_op(profile: Profile, work: pl.DataFrame) -> pl.DataFrame:
-    names = work["op_name"].drop_nulls().unique()
-    texts = profile.names["text"].gather(names).to_list()
-    return pl.DataFrame(
-        {
-            "op_name": names,
-            "op_category": pl.Series([op_category(text) for text in texts], dtype=pl.UInt8),
-            "flash": pl.Series(["flash" in text or "efficient" in text or "cudnn_attention" in text for text in texts], dtype=pl.Boolean),
-        },
-        schema_overrides={"op_name": pl.UInt32},
+def _by_op(profile: Profile, names: pl.Series) -> list[pl.Series]:
+    """op_category and flash (an attention that is one kernel) of ops of these names."""
+    return _of_each(
+        names,
+        profile.names.height,
+        lambda distinct: _op_facts(profile.names["text"].gather(distinct).to_list()),
     )
 
 
-def _by_signature(profile: Profile, work: pl.DataFrame) -> pl.DataFrame:
-    rows = work["signature"].drop_nulls().unique()
-    signatures = profile.signatures[rows] if rows.len() else profile.signatures.clear()
-    dtypes = [_math_dtype(dims, types) for dims, types in zip(signatures["dims"], signatures["types"], strict=True)]
-    return pl.DataFrame({"signature": rows, "op_dtype": pl.Series(dtypes, dtype=pl.String)}, schema_overrides={"signature": pl.UInt32})
+def _op_facts(texts: list[str]) -> list[pl.Series]:
+    flash = ["flash" in text or "efficient" in text or "cudnn_attention" in text for text in texts]
+    return [pl.Series("op_category", [op_category(text) for text in texts], dtype=pl.UInt8), pl.Series("flash", flash, dtype=pl.Boolean)]
+
+
+def _by_signature(profile: Profile, signatures: pl.Series) -> pl.Series:
+    """op_dtype: the type that ops with these inputs compute in."""
+
+    def dtypes(distinct: pl.Series) -> list[pl.Series]:
+        mine = profile.signatures[distinct] if distinct.len() else profile.signatures.clear()
+        found = [_math_dtype(dims, types) for dims, types in zip(mine["dims"], mine["types"], strict=True)]
+        return [pl.Series("op_dtype", found, dtype=pl.String)]
+
+    return _of_each(signatures, profile.signatures.height, dtypes)[0]
+
+
+def _of_each(rows: pl.Series, size: int, told: Callable[[pl.Series], list[pl.Series]]) -> list[pl.Series]:
+    """What is told of each of these rows of a table of `size` rows, null for null: `told` is asked once for all that differ."""
+    distinct = rows.drop_nulls().unique()
+    at = rows_of(rows_by_id(distinct, size), rows)
+    return [taken(values, at) for values in told(distinct)]
 
 
 def _math_dtype(dims: str | None, types: str | None) -> str | None:
@@ -174,29 +222,30 @@ def _math_dtype(dims: str | None, types: str | None) -> str | None:
     return None
 
 
-def _by_hlo(profile: Profile, work: pl.DataFrame) -> pl.DataFrame:
-    rows = work["hlo"].drop_nulls().unique()
-    ops = profile.hlo_ops[rows] if rows.len() else profile.hlo_ops.clear()
-    facts = pl.DataFrame({"op": rows}, schema={"op": pl.UInt32}).join(
-        profile.hlo_facts.select("op", "dtype").unique("op", keep="first"), on="op", how="left", maintain_order="left"
-    )
-    categories = [hlo_category_of(*row) for row in ops.select("category", "name", "text", "framework_op").iter_rows()]
-    dtypes = [hlo_dtype(dtype, text) for dtype, text in zip(facts["dtype"], ops["text"], strict=True)]
-    return pl.DataFrame(
-        {"hlo": rows, "hlo_category": pl.Series(categories, dtype=pl.UInt8), "hlo_dtype": pl.Series(dtypes, dtype=pl.String)},
-        schema_overrides={"hlo": pl.UInt32},
-    )
+def _by_hlo(profile: Profile, rows: pl.Series) -> list[pl.Series]:
+    """hlo_category and hlo_dtype of these rows of `hlo_ops`."""
+
+    def facts(distinct: pl.Series) -> list[pl.Series]:
+        ops = profile.hlo_ops[distinct] if distinct.len() else profile.hlo_ops.clear()
+        stated = looked_up(profile.hlo_facts["dtype"], profile.hlo_facts["op"], profile.hlo_ops.height, distinct)
+        categories = [hlo_category_of(*row) for row in ops.select("category", "name", "text", "framework_op").iter_rows()]
+        dtypes = [hlo_dtype(dtype, text) for dtype, text in zip(stated, ops["text"], strict=True)]
+        return [pl.Series("hlo_category", categories, dtype=pl.UInt8), pl.Series("hlo_dtype", dtypes, dtype=pl.String)]
+
+    return _of_each(rows, profile.hlo_ops.height, facts)
 
 
-def _collectives(profile: Profile, work: pl.DataFrame) -> pl.DataFrame:
-    """Work that carries a collective's arguments itself, or hangs on an op that does (record_param_comms)."""
-    known = profile.collectives.select("slice", "dtype").unique("slice", keep="first")
-    own = work.select("slice").join(known, on="slice", how="inner")
-    by_op = work.select("slice", "op").join(known.rename({"slice": "op"}), on="op", how="inner").select("slice", "dtype")
-    found = pl.concat([own, by_op]).unique("slice", keep="first", maintain_order=True)
-    dtypes = [dtype_name(text) for text in found["dtype"].to_list()]
-    return found.select("slice", collective=pl.lit(True)).with_columns(collective_dtype=pl.Series(dtypes, dtype=pl.String))
-
-
-def _joined(work: pl.DataFrame, right: pl.DataFrame) -> pl.DataFrame:
-    return work.join(right, on="slice", how="left", maintain_order="left")
+def _collectives(profile: Profile, work: pl.DataFrame) -> list[pl.Series]:
+    """collective (true or null) and its type: of work that carries a collective's arguments itself, or hangs on an op that does
+    (record_param_comms)."""
+    known = profile.collectives
+    index = rows_by_id(known["slice"], profile.slices.height)
+    own, through = rows_of(index, work["slice"]), rows_of(index, work["op"])
+    at = np.where(own >= 0, own, through)
+    distinct = known["dtype"].unique()
+    dtypes = pl.Series([dtype_name(text) for text in distinct.to_list()], dtype=pl.String)
+    named = known["dtype"].replace_strict(distinct, dtypes, return_dtype=pl.String) if known.height else dtypes
+    return [
+        taken(pl.Series("collective", [True]).new_from_index(0, known.height), at),
+        taken(named.alias("collective_dtype"), at),
+    ]

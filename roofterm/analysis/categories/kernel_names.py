@@ -30,23 +30,19 @@ _READ_CHARS = 2000
 
 
 def classify_texts(texts: pl.Series) -> pl.DataFrame:
-    """Category (u8), dtype (str, null: unknown) and tensor_core (bool, null: unknown) of each name, row for row."""
+    """What each name tells, row for row: category (u8), dtype (str), tensor_core (bool), stored (str); null: unknown.
+
+    `stored` is the type of the elements that a kernel of this name moves, or `2byte` where only their size is known: copying
+    kernels are compiled for a size alone (`OpaqueType<2u>`).
+    """
     head = texts.str.head(_READ_CHARS).alias("text")
     frame = head.to_frame()
     category = _first_match([(int(category), words) for category, words in CATEGORY_PATTERNS], pl.UInt8())
     dtype = pl.coalesce(_first_match(DTYPE_PATTERNS, pl.String()), _type_token(_TEMPLATE_TYPE), _type_token(_MANGLED_TYPE))
     tensor_core = _first_match(TENSOR_CORE_PATTERNS, pl.Boolean())
-    return frame.select(category.fill_null(int(Category.OTHER)).alias("category"), dtype.alias("dtype"), tensor_core.alias("tensor_core"))
-
-
-def stored_types(texts: pl.Series) -> pl.Series:
-    """Type of the elements that kernels of these names move, row for row; `2byte` where only the size is known; null: unknown.
-
-    Copying kernels are compiled for a size alone (`OpaqueType<2u>`).
-    """
-    found = classify_texts(texts)["dtype"]
-    size = texts.str.head(_READ_CHARS).str.extract(r"OpaqueType<(\d+)u?[l]?>", 1)
-    return pl.DataFrame({"dtype": found, "size": size}).select(pl.coalesce(pl.col("size") + "byte", "dtype"))["size"]
+    size = pl.col("text").str.extract(r"OpaqueType<(\d+)u?[l]?>", 1) + "byte"
+    told = frame.select(size=size, category=category.fill_null(int(Category.OTHER)), dtype=dtype, tensor_core=tensor_core)
+    return told.select("category", "dtype", "tensor_core", stored=pl.coalesce("size", "dtype"))
 
 
 def _first_match(rules: Sequence[tuple[object, str]], dtype: pl.DataType) -> pl.Expr:
