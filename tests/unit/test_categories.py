@@ -192,9 +192,10 @@ def facts_of(build: Build) -> dict[str, tuple[str, str | None, bool | None, str]
     profile = build.profile()
     facts = kernel_facts(profile)
     names = profile.names["text"].gather(profile.slices["name"].gather(facts["slice"])).to_list()
+    told = facts.select("category", "dtype", "tensor_core", "evidence")
     return {
         name: (TITLES[category], dtype, tensor_core, evidence)
-        for name, (_, category, dtype, tensor_core, evidence) in zip(names, facts.iter_rows(), strict=True)
+        for name, (category, dtype, tensor_core, evidence) in zip(names, told.iter_rows(), strict=True)
     }
 
 
