@@ -538,7 +538,7 @@ TABLES: dict[str, tuple[str, ...]] = {}
 
 _SHARED = (
     "name", "category", "calls", "total_us", "self_us", "mean_us", "min_us", "max_us", "p50_us", "p99_us", "pct",
-    "device_us", "host_us", "flops", "bytes", "dtype", "bound_by", "pct_of_roof",
+    "device_us", "host_us", "flops", "bytes", "dtype", "bound_by", "pct_of_roof", "limiter", "limit",
 )  # fmt: skip
 TABLES["category"] = _SHARED
 TABLES["kernel"] = (
@@ -548,7 +548,10 @@ TABLES["collective"] = (
     *_SHARED, "collective", "library", "group", "group_size", "message_bytes", "algo_bw", "bus_bw", "pct_of_link", "exposed_us",
     "hidden_us", "wait_us", "transfer_us", "latency_bound", "note",
 )  # fmt: skip
-TABLES["op"] = (*_SHARED, "self_device_us", "shapes", "is_backward", "memory_bytes", "self_memory_bytes")
+TABLES["op"] = (
+    *_SHARED, "self_device_us", "shapes", "is_backward", "memory_bytes", "self_memory_bytes", "device_memory_bytes",
+    "self_device_memory_bytes", "stack", "module_path",
+)  # fmt: skip
 TABLES["gap"] = (*_SHARED, "start_us", "device", "step", "before", "after", "host_kind", "host_wait_us", "kernel_gap_us", "thread")
 TABLES["iteration"] = (
     *_SHARED, "phase", "sequences", "prompt_tokens", "generated_tokens", "context_tokens", "causal_pairs", "tokens_per_s",

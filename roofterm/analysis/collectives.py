@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from roofterm.analysis.bounds import level_rates
+from roofterm.analysis.bounds import AT_ROOF_PCT, level_rates
 from roofterm.analysis.categories.kinds import Category
 from roofterm.analysis.collective_calls import inside_link_domain
 from roofterm.analysis.costed import LINK_DOMAIN
@@ -113,6 +113,7 @@ def _finished(table: pl.DataFrame) -> pl.DataFrame:
     times = {name: f"{name.removesuffix('_ps')}_us" for name in table.columns if name.endswith("_ps")} | {"length_ps": "total_us"}
     table = table.with_columns(pl.Series(us, table[ps].cast(pl.Float64).to_numpy() / US_PS).fill_nan(None) for ps, us in times.items())
     bound = pl.when("latency_bound").then(pl.lit("latency")).when(pl.col("pct_of_link").is_not_null()).then(pl.lit("link"))
+    fills = pl.col("pct_of_link") >= AT_ROOF_PCT
     table = table.with_columns(
         name="kind",
         category=pl.lit(Category.COMMUNICATION.title),
@@ -120,6 +121,8 @@ def _finished(table: pl.DataFrame) -> pl.DataFrame:
         device_us="total_us",
         pct=100 * pl.col("total_us") * US_PS / whole if whole else pl.lit(None, pl.Float64),
         bound_by=bound,
+        limiter=pl.when(fills).then(bound).when(bound.is_not_null()).then(pl.lit("latency")),
+        limit=pl.when(fills | (bound == "latency")).then(bound).otherwise(bound + "?"),
         pct_of_roof="pct_of_link",
         **{name: pl.lit(None, pl.Float64) for name in ("host_us", "flops", "bytes")},
     )

@@ -10,6 +10,7 @@ import polars as pl
 from roofterm.analysis.batches import DECODE, MIXED
 from roofterm.analysis.levels import summed, with_shares
 from roofterm.analysis.steps import US
+from roofterm.analysis.worked import COLUMNS
 from roofterm.results import TABLES, StepRow
 
 PARTS = ("compute_us", "exposed_comm_us", "exposed_copy_us", "idle_us", "host_wait_us", "kernel_gap_us", "launched_device_us")
@@ -20,6 +21,8 @@ _TYPES: dict[str, pl.DataType | type[pl.DataType]] = {
     "category": pl.String,
     "dtype": pl.String,
     "bound_by": pl.String,
+    "limiter": pl.String,
+    "limit": pl.String,
     "phase": pl.String,
     "calls": pl.Int64,
     "sequences": pl.Int64,
@@ -122,11 +125,12 @@ def _worked(items: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
     mine = items.join(groups, on="step", how="inner")
     if mine.height == 0:
         return pl.DataFrame(
-            schema={"group": pl.String, "flops": pl.Float64, "bytes": pl.Float64, "bound_by": pl.String, "pct_of_roof": pl.Float64}
+            schema={"group": pl.String, "flops": pl.Float64, "bytes": pl.Float64}
+            | {"bound_by": pl.String, "pct_of_roof": pl.Float64, "limiter": pl.String, "limit": pl.String}
         )
     known = mine.filter(pl.col("bound_s").is_not_null())
     rows = with_shares(summed(known, ["group"]))
-    return rows.with_columns(bytes="hbm_bytes").select("group", "flops", "bytes", "bound_by", "pct_of_roof")
+    return rows.with_columns(bytes="hbm_bytes").select("group", *COLUMNS)
 
 
 def _columns(table: pl.DataFrame) -> pl.DataFrame:

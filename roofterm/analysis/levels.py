@@ -59,7 +59,9 @@ def summed(items: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
 
 
 def with_shares(rows: pl.DataFrame, seconds: pl.Expr | None = None, more: Sequence[str] = ()) -> pl.DataFrame:
-    """Rows of `summed` with utilisations: bound_by, limiter, pct_of_roof, pct_of_peak_flops, pct_of_peak_bw.
+    """Rows of `summed` with utilisations: bound_by, limiter, limit, pct_of_roof, pct_of_peak_flops, pct_of_peak_bw.
+
+    `limit` is bound_by as people are shown it: with ? where the limiter is latency.
 
     `seconds`: the time that counts, if it is not the rows' own (a program's window); `more`: further resources (launch).
     """
@@ -75,11 +77,10 @@ def with_shares(rows: pl.DataFrame, seconds: pl.Expr | None = None, more: Sequen
         pct_of_roof=pl.when(finite).then(100 * pl.col("bound_s") / time_s),
         bound_by=pl.when(finite & (best > 0)).then(bound_by),
     )
+    at_roof = pl.col("pct_of_roof") >= AT_ROOF_PCT
     return rows.with_columns(
-        limiter=pl.when(pl.col("pct_of_roof") >= AT_ROOF_PCT)
-        .then("bound_by")
-        .when(pl.col("bound_by").is_not_null())
-        .then(pl.lit("latency"))
+        limiter=pl.when(at_roof).then("bound_by").when(pl.col("bound_by").is_not_null()).then(pl.lit("latency")),
+        limit=pl.when(at_roof).then("bound_by").otherwise(pl.col("bound_by") + "?"),
     )
 
 

@@ -57,6 +57,18 @@ def work_modules(profile: Profile, work: pl.DataFrame) -> Modules:
     return _with_instructions(profile, work, Modules(found, names, paths))
 
 
+def module_paths(profile: Profile, slices: pl.Series) -> pl.Series:
+    """The modules around each host slice, itself included, from the outermost; null where there is none. A backward op has those of
+    its forward op."""
+    frames = _module_frames(profile)
+    if frames.size == 0 or slices.len() == 0:
+        return pl.Series([None] * slices.len(), dtype=pl.String)
+    of_frame, _, paths = _paths(profile, frames)
+    frame = _innermost(profile, slices.to_numpy().astype(np.int64), _flags(profile, frames))
+    code = np.where(frame == NONE, len(paths), of_frame[np.searchsorted(frames, np.maximum(frame, 0)) % frames.size])
+    return pl.Series([*paths, None], dtype=pl.String).gather(pl.Series(code))
+
+
 def module_rows(found: Bounded, work: pl.DataFrame, modules: Modules, device: DeviceInfo | None) -> list[RooflineRow]:
     """One roofline row a module, most time first. An op counts for the module in which its first kernel was launched."""
     of_piece = pl.DataFrame({"slice": work["slice"], "start_ps": work["start_ps"], "module": modules.of_work})

@@ -6,6 +6,8 @@ a slice of the same name that is its parent's only child is merged away, and sel
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -70,11 +72,19 @@ def profiler_events(profile: Profile, work: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def top_level_memory(profile: Profile, events: pl.DataFrame) -> tuple[int, int]:
-    """Count and bytes of host memory events that lie in no event: the profiler's row `[memory]`."""
+class TopMemory(NamedTuple):
+    """Memory events that lie in no function event: the profiler's row `[memory]`."""
+
+    calls: int
+    host_bytes: int
+    device_bytes: int
+
+
+def top_level_memory(profile: Profile, events: pl.DataFrame) -> TopMemory:
+    """Count and bytes of memory events that lie in no event of `EVENTS`."""
     memory = profile.memory.filter(~pl.col("out_of_memory").fill_null(False))
     if memory.height == 0:
-        return 0, 0
+        return TopMemory(0, 0, 0)
     start = profile.slices["start_ps"].to_numpy()[events["slice"].to_numpy()]
     end = start + events["dur_ps"].to_numpy()
     order = np.argsort(start, kind="stable")
@@ -83,7 +93,8 @@ def top_level_memory(profile: Profile, events: pl.DataFrame) -> tuple[int, int]:
     before = np.searchsorted(start[order], time, side="right") - 1
     outside = (before < 0) | (reach[np.maximum(before, 0)] < time) if order.size else np.ones(time.size, np.bool_)
     host = (memory["device_type"] == 0).fill_null(True).to_numpy()
-    return int(outside.sum()), int(memory["bytes"].to_numpy()[outside & host].sum())
+    size = memory["bytes"].to_numpy()
+    return TopMemory(int(outside.sum()), int(size[outside & host].sum()), int(size[outside & ~host].sum()))
 
 
 def _rows(profile: Profile) -> I64:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, TypeVar, cast
 
 import numpy as np
@@ -37,6 +37,7 @@ from roofterm.analysis.memory import Memory, memory_of, memory_report
 from roofterm.analysis.model_workload import model_parts
 from roofterm.analysis.modules import module_rows, work_modules
 from roofterm.analysis.occupancy import occupancies
+from roofterm.analysis.op_groups import split_by
 from roofterm.analysis.overlap import hiding
 from roofterm.analysis.phase_table import phase_breakdown, phase_rows
 from roofterm.analysis.phases import host_phases, phase_names, work_phases
@@ -403,9 +404,7 @@ class Study:
         if by in ("kernel", "category"):
             return self._work_table(by, scope, part)
         if self.is_torch:
-            table = self._profiler_table(part, by_shape=group == "shape")
-            worked = by_op(self._bounded(scope)).drop("flops")
-            return table.update(worked, on="name", how="left") if worked.height else table
+            return self._profiler_table(part, scope, group)
         slices = self.profile.slices if part.slices is None else self.profile.slices.filter(pl.Series(part.slices))
         own = self.self_ps if part.slices is None else self.self_ps[part.slices]
         return tables.host_op_table(self.profile, slices, pl.Series(own))
@@ -447,13 +446,23 @@ class Study:
         facts = self.step_facts[self.windows["step"]]
         return iteration_table(facts, self.windows, self.steps(), self.bounded().items, taken.to_list())
 
-    def _profiler_table(self, part: Selection, by_shape: bool) -> pl.DataFrame:
+    def _profiler_table(self, part: Selection, scope: Scope, group: str | None) -> pl.DataFrame:
         events = self.profiler_events
         memory = profiler_tree.top_level_memory(self.profile, events)
         if part.slices is not None:
             events = events.filter(pl.Series(part.slices[events["slice"].to_numpy()]))
-            memory = (0, 0)
-        return tables.profiler_op_table(self.profile, events, self._profiler_flops(events), memory, by_shape)
+            memory = profiler_tree.TopMemory(0, 0, 0)
+        split = partial(split_by, self.joined, group=group) if group is not None else None
+        parts = split(events["slice"]) if split is not None else None
+        table = tables.profiler_op_table(self.profile, events, self._profiler_flops(events), memory, parts)
+        worked = by_op(self._bounded(scope), split).drop("flops")
+        if worked.height == 0:
+            return table
+        if parts is None:
+            return table.update(worked, on="name", how="left")
+        unknown = pl.col(parts.name).fill_null("")  # what is unknown must meet its like too
+        table = table.with_columns(unknown).update(worked.with_columns(unknown), on=["name", parts.name], how="left")
+        return table.with_columns(pl.when(pl.col(parts.name) != "").then(parts.name))
 
     def _profiler_flops(self, events: pl.DataFrame) -> pl.Series:
         """The profiler's FLOPs of each event: one evaluation for each distinct op and signature."""

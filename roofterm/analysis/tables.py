@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import msgspec
 import polars as pl
 
+from roofterm.analysis.profiler_tree import TopMemory
 from roofterm.analysis.steps import US
 from roofterm.results import TABLES
 from roofterm_parsers.profile import Kind, Profile, TrackKind
@@ -17,6 +17,8 @@ _TYPES: dict[str, pl.DataType | type[pl.DataType]] = {
     "calls": pl.Int64,
     "dtype": pl.String,
     "bound_by": pl.String,
+    "limiter": pl.String,
+    "limit": pl.String,
     "stream_ids": pl.List(pl.Int64),
     "grid": pl.String,
     "block": pl.String,
@@ -27,6 +29,10 @@ _TYPES: dict[str, pl.DataType | type[pl.DataType]] = {
     "is_backward": pl.Boolean,
     "memory_bytes": pl.Int64,
     "self_memory_bytes": pl.Int64,
+    "device_memory_bytes": pl.Int64,
+    "self_device_memory_bytes": pl.Int64,
+    "stack": pl.String,
+    "module_path": pl.String,
 }
 
 
@@ -68,12 +74,12 @@ def category_table(profile: Profile, work: pl.DataFrame, facts: pl.DataFrame) ->
 
 
 def profiler_op_table(
-    profile: Profile, events: pl.DataFrame, flops: pl.Series, top_memory: tuple[int, int], by_shape: bool
+    profile: Profile, events: pl.DataFrame, flops: pl.Series, top_memory: TopMemory, split: pl.Series | None = None
 ) -> pl.DataFrame:
     """Host rows as `key_averages()` has them, of events of schema `profiler_tree.EVENTS`.
 
-    `flops` are the profiler's own, one value an event; `top_memory` the count and bytes of its row `[memory]`. Self
-    times are the profiler's (may be negative).
+    `flops` are the profiler's own, one value an event; `top_memory` what its row `[memory]` holds; `split`: what splits rows of one
+    name (`op_groups.split_by`), row for row with the events. Self times are the profiler's (may be negative).
     """
     slices = profile.slices[events["slice"]]
     names = profile.names[slices["name"]]
@@ -87,9 +93,9 @@ def profiler_op_table(
         flops=flops,
     ).join(ops, on="slice", how="left", maintain_order="left")
     keys = ["name", "annotation"]
-    if by_shape:
-        rows = rows.with_columns(shapes=_shapes(profile, rows["signature"]))
-        keys.append("shapes")
+    if split is not None:
+        rows = rows.with_columns(split)
+        keys.append(split.name)
     table = rows.group_by(keys, maintain_order=True).agg(
         *_aggregates(),
         category=_host_category(pl.col("kind").first()),
@@ -99,9 +105,11 @@ def profiler_op_table(
         flops=pl.col("flops").sum().cast(pl.Float64),
         memory_bytes=pl.col("memory_bytes").sum(),
         self_memory_bytes=pl.col("self_memory_bytes").sum(),
+        device_memory_bytes=pl.col("device_memory_bytes").sum(),
+        self_device_memory_bytes=pl.col("self_device_memory_bytes").sum(),
         is_backward=pl.col("backward").any(),
     )
-    if top_memory[0]:
+    if top_memory.calls:
         table = pl.concat([table, _memory_row(table, top_memory)], how="diagonal_relaxed")
     return _finish(table, "op", share_of="self_us")
 
@@ -186,32 +194,16 @@ def _host_category(kind: pl.Expr) -> pl.Expr:
     return kind.replace_strict({int(k): k.name.lower() for k in Kind}, return_dtype=pl.String)
 
 
-def _shapes(profile: Profile, signature: pl.Series) -> pl.Series:
-    """Input shapes as the profiler groups by them: a tensor list and anything without a shape is []."""
-    shown = [_profiler_shape(dims) for dims in profile.signatures["dims"].to_list()]
-    return pl.Series("shapes", shown, dtype=pl.String).gather(signature).fill_null("[]")
-
-
-def _profiler_shape(dims: str | None) -> str:
-    if dims is None:
-        return "[]"
-    try:
-        shapes = msgspec.json.decode(dims)
-    except msgspec.DecodeError:
-        return "[]"
-    flat = [[] if not isinstance(shape, list) or any(isinstance(part, list) for part in shape) else shape for shape in shapes]
-    return msgspec.json.encode(flat).decode()
-
-
-def _memory_row(table: pl.DataFrame, memory: tuple[int, int]) -> pl.DataFrame:
-    calls, size = memory
+def _memory_row(table: pl.DataFrame, memory: TopMemory) -> pl.DataFrame:
     values = {
         "name": "[memory]",
         "annotation": False,
-        "calls": calls,
+        "calls": memory.calls,
         "category": "memory",
-        "memory_bytes": size,
-        "self_memory_bytes": size,
+        "memory_bytes": memory.host_bytes,
+        "self_memory_bytes": memory.host_bytes,
+        "device_memory_bytes": memory.device_bytes,
+        "self_device_memory_bytes": memory.device_bytes,
     }
     parts = ("total", "self", "mean", "min", "max", "p50", "p99", "host", "device", "self_device")
     times = {f"{part}_ps": 0 for part in parts} | {"flops": 0.0}

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import polars as pl
 
 from roofterm.analysis.levels import kernel_pieces, summed, with_shares
 from roofterm.analysis.roofline import Bounded
 from roofterm_parsers.profile import Profile
 
-COLUMNS = ("flops", "bytes", "bound_by", "pct_of_roof")
+COLUMNS = ("flops", "bytes", "bound_by", "pct_of_roof", "limiter", "limit")
 
 
 def by_kernel(profile: Profile, found: Bounded, facts: pl.DataFrame) -> pl.DataFrame:
@@ -21,10 +23,16 @@ def by_category(profile: Profile, found: Bounded, facts: pl.DataFrame) -> pl.Dat
     return _columns(summed(_modelled(profile, found, facts), ["category"]).rename({"category": "name"}))
 
 
-def by_op(found: Bounded) -> pl.DataFrame:
-    """Columns `name` (of the op that the work was counted for), `COLUMNS` and `dtype`."""
-    rows = summed(found.items.filter(pl.col("op").is_not_null()), ["text"]).rename({"text": "name"})
-    return _columns(rows).with_columns(rows["dtype"])
+def by_op(found: Bounded, split: Callable[[pl.Series], pl.Series] | None = None) -> pl.DataFrame:
+    """Columns `name` (of the op that the work was counted for), `COLUMNS` and `dtype`; with `split` also what that gives for each op's
+    slice, and a row for each."""
+    items = found.items.filter(pl.col("op").is_not_null())
+    keys = ["text"]
+    if split is not None:
+        parts = split(items["op"])
+        items, keys = items.with_columns(parts), [*keys, parts.name]
+    rows = summed(items, keys).rename({"text": "name"})
+    return _columns(rows).with_columns(rows["dtype"], *(rows[key] for key in keys[1:]))
 
 
 def _modelled(profile: Profile, found: Bounded, facts: pl.DataFrame) -> pl.DataFrame:

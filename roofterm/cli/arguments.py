@@ -102,7 +102,7 @@ COMMANDS = (
                 choices=("kernel", "op", "category", "collective", "gap", "iteration"),
                 default="kernel",
             ),
-            _value("--group", help="split the rows of ops by input shape", choices=("shape",)),
+            _value("--group", help="split the rows of ops by input shape, Python stack or module", choices=("shape", "stack", "module")),
             *ANY,
         ),
     ),

@@ -1,10 +1,11 @@
-"""`roofterm ops PATH... --by kernel|op|category|collective|iteration`: one table."""
+"""`roofterm ops PATH... --by kernel|op|category|collective|gap|iteration`: one table."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from roofterm.analysis.filters import FilterError
+from roofterm.analysis.op_groups import COLUMNS
 from roofterm.analysis.scope import ScopeError
 from roofterm.cli.arguments import Arguments
 from roofterm.cli.errors import DONE, UsageError
@@ -15,6 +16,10 @@ from roofterm.cli.tabular import answer
 from roofterm.report.as_json import rows_of
 from roofterm.report.collective_notes import collective_notes
 from roofterm.report.columns import TABLE_COLUMNS
+
+_MISSING = {"shape": "input shapes", "stack": "Python stacks", "module": "modules"}
+_FLAGS = {"shape": "record_shapes=True", "stack": "with_stack=True", "module": "with_stack=True (or with_modules=True)"}
+"""What to record where a grouping finds nothing to split by"""
 
 
 def run(args: Arguments) -> int:
@@ -31,5 +36,7 @@ def run(args: Arguments) -> int:
         hiding = study.hiding(scope)
         notes = collective_notes(table, hiding)
         head |= {"notes": notes, "hiding": rows_of(hiding)}
+    if args.group and table[COLUMNS[args.group]].null_count() == table.height:
+        notes = [f"the profile tells no {_MISSING[args.group]}: record with {_FLAGS[args.group]}"]
     answer(args, table, TABLE_COLUMNS[args.by], head, notes=notes)
     return DONE

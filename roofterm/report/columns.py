@@ -11,6 +11,7 @@ from roofterm.report.fields import (
     CALLS,
     CATEGORY,
     DEVICE,
+    DEVICE_MEMORY,
     DTYPE,
     FLOPS,
     GRID,
@@ -19,6 +20,7 @@ from roofterm.report.fields import (
     MEAN,
     MEMORY,
     MIN,
+    MODULE,
     NAME,
     OCCUPANCY,
     P50,
@@ -26,10 +28,12 @@ from roofterm.report.fields import (
     ROOF,
     SELF,
     SELF_DEVICE,
+    SELF_DEVICE_MEMORY,
     SELF_MEMORY,
     SHAPES,
     SHARE,
     SHORT,
+    STACK,
     STREAMS,
     TAIL,
     TENSOR,
@@ -83,6 +87,10 @@ TABLE_COLUMNS: dict[str, tuple[Column, ...]] = {
         DEVICE,
         FLOPS,
         SHAPES,
+        STACK,
+        MODULE,
+        DEVICE_MEMORY,
+        SELF_DEVICE_MEMORY,
         MEMORY,
         SELF_MEMORY,
         MIN,
@@ -265,14 +273,7 @@ ROOFLINE_COLUMNS = (
     CALLS,
     Column("time_us", "time", duration_us, about="device time in the part spoken of"),
     ROOF,
-    Column(
-        "limit",
-        "limit",
-        words,
-        right=False,
-        short="bound",
-        about="the resource used most; with ? if even that one is used by less than 60 %: then latency limits",
-    ),
+    replace(BOUND, title="limit"),
     Column("headroom_us", "headroom", duration_us, about="device time less the time that the roofs allow"),
     Column("intensity", "FLOP/B", intensity_text, about="FLOPs by bytes of device memory: an upper bound, as bytes are a lower one"),
     Column("flops_per_s", "FLOP/s", si, about="FLOPs by device time"),
@@ -286,7 +287,7 @@ ROOFLINE_COLUMNS = (
 
 PROGRAM_COLUMNS = (NAME, _STEP, *ROOFLINE_COLUMNS[2:9], FLOPS, *ROOFLINE_COLUMNS[9:])
 
-MODULE_COLUMNS = (NAME, *ROOFLINE_COLUMNS[2:9], Column("module_path", "inside", words, right=False), *ROOFLINE_COLUMNS[9:])
+MODULE_COLUMNS = (NAME, *ROOFLINE_COLUMNS[2:9], MODULE, *ROOFLINE_COLUMNS[9:])
 
 MORE_COLUMNS: dict[str, tuple[Column, ...]] = {
     "kernel": (BYTES,),

@@ -47,6 +47,11 @@ def numbers(value: list[int] | None) -> str:
     return shown if len(value) <= 4 else f"{shown},+{len(value) - 4}"
 
 
+def call_stack(value: str | None) -> str:
+    """Python frames, the innermost first."""
+    return UNKNOWN if value is None else safe_text(value.replace(";", " < "))
+
+
 def amount(value: float | None) -> str:
     return UNKNOWN if value is None else figures(value)
 
@@ -99,7 +104,14 @@ SELF_DEVICE = Column(
 FLOPS = Column("flops", "FLOPs", si, needs_value=True, about="executed operations, 2 per multiply-add, over all calls")
 BYTES = Column("bytes", "bytes", bytes_text, about="compulsory traffic: each operand and result once")
 DTYPE = Column("dtype", "dtype", words, right=False, about="type of the arithmetic")
-BOUND = Column("bound_by", "bound by", words, right=False, short="bound", about="the resource used most")
+BOUND = Column(
+    "limit",
+    "bound by",
+    words,
+    right=False,
+    short="bound",
+    about="the resource used most; with ? if even that one is used by less than 60 %: then latency limits",
+)
 ROOF = Column("pct_of_roof", "% of roof", pct, short="% roof", about="of what the roofs allow; above 100 % something in the model is wrong")
 STREAMS = Column("stream_ids", "streams", numbers, about="streams on which it ran")
 GRID = Column("grid", "grid", words, about="blocks, most frequent")
@@ -120,6 +132,26 @@ MEMORY = Column("memory_bytes", "memory", bytes_text, needs_value=True, about="a
 SELF_MEMORY = Column(
     "self_memory_bytes", "self memory", bytes_text, needs_value=True, short="self mem", about="allocated less freed by itself"
 )
+
+
+DEVICE_MEMORY = Column(
+    "device_memory_bytes",
+    "device memory",
+    bytes_text,
+    needs_value=True,
+    short="dev mem",
+    about="allocated less freed on devices, with its children",
+)
+SELF_DEVICE_MEMORY = Column(
+    "self_device_memory_bytes",
+    "self device memory",
+    bytes_text,
+    needs_value=True,
+    short="self dmem",
+    about="allocated less freed on devices by itself",
+)
+STACK = Column("stack", "called from", call_stack, right=False, about="the Python frames around it, the innermost first")
+MODULE = Column("module_path", "inside", words, right=False, about="the modules around it, from the outermost")
 
 
 def shown(columns: Sequence[Column], records: Sequence[dict[str, Any]]) -> list[Column]:

@@ -67,7 +67,7 @@ _OF = {by: (*columns, *printed.MORE_COLUMNS.get(by, ())) for by, columns in prin
 _SHARE_BAR = At("pct", 8, 12, draw=share_bar)
 _CATEGORY = At("category", 2, 13, tint="category")
 _ROOF = At("pct_of_roof", 1, tint="share")
-_BOUND = At("bound_by", 1, 8)
+_BOUND = At("limit", 1, 8)
 
 TABLES: Mapping[str, Sequence[Column]] = {
     "kernel": laid_out(
@@ -78,8 +78,9 @@ TABLES: Mapping[str, Sequence[Column]] = {
     ),
     "op": laid_out(
         _OF["op"], named("host op", shorten=False), At("calls", 2, 8), At("self_us", 0), At("pct", 1), At("total_us", 1), At("mean_us", 3),
-        At("self_device_us", 1), At("device_us", 2), At("flops", 6), At("shapes", 6, 26), At("memory_bytes", 6, 10),
-        At("self_memory_bytes", 7, 10), At("min_us", 6), At("max_us", 4), At("p50_us", 5), At("p99_us", 5), _CATEGORY,
+        At("self_device_us", 1), At("device_us", 2), At("flops", 6), At("shapes", 6, 26), At("device_memory_bytes", 6, 10),
+        At("self_device_memory_bytes", 7, 10), At("memory_bytes", 6, 10), At("self_memory_bytes", 7, 10), At("min_us", 6),
+        At("max_us", 4), At("p50_us", 5), At("p99_us", 5), _CATEGORY,
     ),
     "category": laid_out(
         _OF["category"], named("category", shorten=False, about="what the work computes", tint="category"), At("calls", 2, 8),

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from roofterm.analysis.memory import memory_by_op
+from roofterm.analysis.scope import ALL
 from roofterm.analysis.study import Study
 from roofterm.results import MemoryReport
 from roofterm_parsers import open_profile
@@ -149,3 +150,16 @@ def test_a_cold_start_turns_to_the_driver():
         want[call] = (len(mine), float(sum(e["dur"] for e in mine)), None)
     assert got == want
     assert want["cudaMalloc"][0] == 24
+
+
+def test_device_memory_of_an_op_is_what_was_allocated_within_its_calls():
+    """H100 Qwen: aten::empty and aten::empty_strided call no other op, so self and total are the same."""
+    name = "traces/torch/tracelens_h100_qwen05b_chat.json.gz"
+    moments = [(Decimal(e["ts"]), e["args"]["Bytes"]) for e in allocator_events(name)[1]]
+    table = {row["name"]: row for row in study(name).table("op", ALL).iter_rows(named=True)}
+    for op in ("aten::empty", "aten::empty_strided"):
+        calls = [(start, end) for thread in ops_by_thread(name).values() for start, end, text in thread if text == op]
+        want = sum(size for start, end in calls for time, size in moments if start <= time <= end)
+        assert want > 0
+        row = table[op]
+        assert (row["calls"], row["device_memory_bytes"], row["self_device_memory_bytes"]) == (len(calls), want, want)

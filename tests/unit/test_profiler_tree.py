@@ -111,7 +111,7 @@ def test_memory_counts_every_event_in_the_interval_ends_included():
     assert got["inner"]["device_memory_bytes"] == 4096
     none = pl.DataFrame(schema={"slice": pl.UInt32, "work_class": pl.UInt8})
     found = profiler_events(profile, device_work(profile, np.zeros(0, np.int64), none))
-    assert top_level_memory(profile, found) == (1, 32)
+    assert top_level_memory(profile, found) == (1, 32, 0)
 
 
 def test_device_slices_and_hidden_names_are_no_events():

@@ -6,7 +6,8 @@ import polars as pl
 import pytest
 
 from roofterm.analysis.occupancy import occupancies
-from roofterm.analysis.profiler_tree import profiler_events, top_level_memory
+from roofterm.analysis.op_groups import split_by
+from roofterm.analysis.profiler_tree import TopMemory, profiler_events, top_level_memory
 from roofterm.analysis.tables import category_table, host_op_table, kernel_table, profiler_op_table
 from roofterm.analysis.work import device_work
 from roofterm.results import TABLES
@@ -103,7 +104,7 @@ def test_profiler_table_names_steps_as_one_and_shares_self_time():
         build.host("aten::mm", 100 * number + 10, 20, dims="[[2,3],[3,4]]")
     profile = build.profile()
     events = profiler_events(profile, work_of(profile))
-    table = profiler_op_table(profile, events, pl.Series([0, 48, 0, 48], dtype=pl.Int64), top_level_memory(profile, events), by_shape=False)
+    table = profiler_op_table(profile, events, pl.Series([0, 48, 0, 48], dtype=pl.Int64), top_level_memory(profile, events))
     rows = {r["name"]: r for r in table.iter_rows(named=True)}
     assert set(rows) == {"ProfilerStep*", "aten::mm"}
     assert (rows["ProfilerStep*"]["calls"], rows["ProfilerStep*"]["self_us"], rows["ProfilerStep*"]["total_us"]) == (2, 120, 160)
@@ -117,7 +118,9 @@ def test_profiler_table_by_shape_takes_tensor_lists_as_empty():
     build.host("plain", 40, 10)
     profile = build.profile()
     events = profiler_events(profile, work_of(profile))
-    table = profiler_op_table(profile, events, pl.Series([0, 0, 0], dtype=pl.Int64), (0, 0), by_shape=True)
+    table = profiler_op_table(
+        profile, events, pl.Series([0, 0, 0], dtype=pl.Int64), TopMemory(0, 0, 0), split_by(profile, events["slice"], "shape")
+    )
     assert dict(zip(table["name"], table["shapes"], strict=True)) == {"aten::cat": "[[],[]]", "aten::mm": "[[2,3],[3,4]]", "plain": "[]"}
 
 
@@ -127,7 +130,7 @@ def test_memory_outside_of_every_op_has_a_row_of_its_own():
     build.memory(50, 4096, 4096, device_type=0)
     profile = build.profile()
     events = profiler_events(profile, work_of(profile))
-    table = profiler_op_table(profile, events, pl.Series([0], dtype=pl.Int64), top_level_memory(profile, events), by_shape=False)
+    table = profiler_op_table(profile, events, pl.Series([0], dtype=pl.Int64), top_level_memory(profile, events))
     (row,) = table.filter(pl.col("name") == "[memory]").iter_rows(named=True)
     assert (row["calls"], row["memory_bytes"], row["self_us"]) == (1, 4096, 0)
 

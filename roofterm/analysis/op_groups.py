@@ -1,0 +1,43 @@
+"""What `ops --by op --group` splits the rows by: input shapes, Python stack, or module of the model."""
+
+from __future__ import annotations
+
+import msgspec
+import polars as pl
+
+from roofterm.analysis.call_stacks import call_stacks
+from roofterm.analysis.modules import module_paths
+from roofterm_parsers.profile import Profile
+
+COLUMNS = {"shape": "shapes", "stack": "stack", "module": "module_path"}
+"""The column of `results.TABLES["op"]` that each grouping fills."""
+
+
+def split_by(profile: Profile, slices: pl.Series, group: str) -> pl.Series:
+    """The text that splits the rows for each slice, named as its column; null where the profile does not tell."""
+    if group == "stack":
+        found = call_stacks(profile, slices)
+    elif group == "module":
+        found = module_paths(profile, slices)
+    else:
+        found = input_shapes(profile, slices)
+    return found.alias(COLUMNS[group])
+
+
+def input_shapes(profile: Profile, slices: pl.Series) -> pl.Series:
+    """Input shapes as the profiler groups by them: a tensor list and anything without a shape is []."""
+    shown = pl.Series([_profiler_shape(dims) for dims in profile.signatures["dims"].to_list()], dtype=pl.String)
+    signed = profile.ops.select("slice", "signature").unique("slice", keep="first")
+    signature = slices.alias("slice").to_frame().join(signed, on="slice", how="left", maintain_order="left")["signature"]
+    return shown.gather(signature).fill_null("[]")
+
+
+def _profiler_shape(dims: str | None) -> str:
+    if dims is None:
+        return "[]"
+    try:
+        shapes = msgspec.json.decode(dims)
+    except msgspec.DecodeError:
+        return "[]"
+    flat = [[] if not isinstance(shape, list) or any(isinstance(part, list) for part in shape) else shape for shape in shapes]
+    return msgspec.json.encode(flat).decode()
