@@ -27,6 +27,7 @@ REFERENCES: dict[str, dict[str, str]] = {
     "python": {"slice": "slices"},
     "hlo": {"slice": "slices", "op": "hlo_ops"},
     "hlo_facts": {"op": "hlo_ops"},
+    "hlo_roles": {"op": "hlo_ops"},
     "hlo_events": {"slice": "slices"},
     "device_clock": {"slice": "slices"},
     "links": {"work": "slices", "launch": "slices", "op": "slices"},
@@ -93,6 +94,7 @@ def merge(profiles: Sequence[Profile], *, consumed: bool = False) -> Profile:
             for part in profiles:
                 setattr(part, frame, empty(frame))
     merged.hlo_facts = merged.hlo_facts.unique("op", keep="first", maintain_order=True)
+    merged.hlo_roles = merged.hlo_roles.unique("op", keep="first", maintain_order=True)
     return merged
 
 

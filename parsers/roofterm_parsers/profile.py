@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import polars as pl
 
-PARSER_VERSION = 4
+PARSER_VERSION = 5
 """Raise it when a parser reads the same bytes into different frames: cached profiles of other versions are read anew."""
 
 ROOT = 0xFFFFFFFF
@@ -290,6 +290,21 @@ HLO_FACTS = pl.Schema(
 )
 """What an XPlane file knows beyond `hlo_ops`, one row for each of its rows at most."""
 
+HLO_ROLES = pl.Schema(
+    {
+        "op": pl.UInt32,  # row of hlo_ops
+        **{
+            f"{role}_{way}": pl.Float64  # bytes per occurrence in main memory
+            for role in ("weight", "kv", "activation", "gradient", "optimizer")
+            for way in ("read", "write")
+        },
+        "rows": pl.Float64,  # of a product with weights: [rows, summed] by [summed, columns]
+        "summed": pl.Float64,
+        "columns": pl.Float64,
+    }
+)
+"""What instructions' bytes are, for those of which the program tells it. `gradient`: of weights."""
+
 HLO_EVENTS = pl.Schema(
     {
         "slice": pl.UInt32,
@@ -411,6 +426,7 @@ FRAMES: dict[str, pl.Schema] = {
     "hlo": HLO,
     "hlo_ops": HLO_OPS,
     "hlo_facts": HLO_FACTS,
+    "hlo_roles": HLO_ROLES,
     "hlo_events": HLO_EVENTS,
     "device_clock": DEVICE_CLOCK,
     "links": LINKS,
@@ -460,6 +476,7 @@ class Profile:
     hlo: pl.DataFrame = _frame("hlo")
     hlo_ops: pl.DataFrame = _frame("hlo_ops")
     hlo_facts: pl.DataFrame = _frame("hlo_facts")
+    hlo_roles: pl.DataFrame = _frame("hlo_roles")
     hlo_events: pl.DataFrame = _frame("hlo_events")
     device_clock: pl.DataFrame = _frame("device_clock")
     links: pl.DataFrame = _frame("links")

@@ -17,7 +17,7 @@ from roofterm.analysis.op_roles import ROLE_COLUMNS, Circumstances, Roles, forwa
 from roofterm.analysis.told_shapes import product_sizes
 from roofterm_parsers.profile import Profile
 
-_KEYS = ("text", "name", "signature", "category", "dtype", "tensor_core", "unmodelled", "has_roles", "annotated", "message")
+_KEYS = ("text", "name", "signature", "category", "dtype", "tensor_core", "hlo", "unmodelled", "has_roles", "annotated", "message")
 KNOWN_FORWARD = Circumstances(linear=True)
 
 
@@ -52,6 +52,8 @@ class DistinctCall(NamedTuple):
     elements: int = 0
     """of a collective's message"""
     group: int = 0
+    compiled: bool = False
+    """an instruction of a compiled program: its shapes are fixed, so it can only be asked for so many times the batch"""
 
 
 def grouped(items: pl.DataFrame, steps: int) -> list[dict[str, Any]]:
@@ -80,6 +82,8 @@ def distinct_call(profile: Profile, row: dict[str, Any]) -> DistinctCall:
     if category == Category.COMMUNICATION:
         elements, group = _message(profile, row)
         return DistinctCall(text, category, dtype, elements=elements, group=group)
+    if row["hlo"] is not None:
+        return _instruction(profile, row, text, category, dtype)
     if row["signature"] is None:
         return DistinctCall(text, category, dtype)
     dims, types, strides, concrete = profile.signatures.row(int(row["signature"]))
@@ -93,6 +97,14 @@ def distinct_call(profile: Profile, row: dict[str, Any]) -> DistinctCall:
         text, category, dtype, dims, types, strides, concrete, found, made, m, k, n,
         tensors[0].dims[-1] if tensors and tensors[0].dims else 0, item, summed, _attention_sizes(text, inputs, category),
     )  # fmt: skip
+
+
+def _instruction(profile: Profile, row: dict[str, Any], text: str, category: Category, dtype: str | None) -> DistinctCall:
+    """A compiled instruction, with the sizes of its product as its program tells them."""
+    found = profile.hlo_roles.filter(pl.col("op") == int(row["hlo"]))
+    m, k, n = (int(found[name][0] or 0) if found.height else 0 for name in ("rows", "summed", "columns"))
+    item = row["weight_read"] / row["calls"] / (k * n) if k and n and row["has_roles"] else 0.0
+    return DistinctCall(text, category, dtype, m=m, k=k, n=n, weight_item=item, summed=k, compiled=True)
 
 
 def _stored_weights(inputs: Inputs, category: Category, made: Roles | None, k: int, n: int) -> tuple[float, int]:

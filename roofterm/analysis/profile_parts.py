@@ -37,7 +37,7 @@ def base_part(one: DistinctCall, row: dict[str, Any]) -> Part:
         channels=weights / one.summed if one.summed else 0.0,
         weight_bytes=weight_read,
         weight_type=one.dtype,
-        product=bool(one.n) or one.category in (Category.CONV, Category.MOE),
+        product=_is_product(one, row),
         kv_read=row["kv_read"] if roles_known else 0.0,
         kv_write=row["kv_write"] if roles_known else 0.0,
         activation_read=row["activation_read"] if roles_known else 0.0,
@@ -47,6 +47,21 @@ def base_part(one: DistinctCall, row: dict[str, Any]) -> Part:
         wire_bytes=row["link_bytes"] or 0.0,
         time_us=time_us,
         shapes=one.dims,
+    )
+
+
+def _is_product(one: DistinctCall, row: dict[str, Any]) -> bool:
+    """With weights, or making their gradients."""
+    makes_gradients = one.category == Category.GEMM and bool(row["has_roles"]) and bool(row["gradient_write"])
+    return bool(one.n) or makes_gradients or one.category in (Category.CONV, Category.MOE)
+
+
+def multiplied(base: Part, factor: float) -> Part:
+    """A compiled instruction for so many times the sequences: its activations, and the FLOPs if it has any, grow alike."""
+    if not base.activation_read and not base.activation_write:
+        return base
+    return msgspec.structs.replace(
+        times(base, factor), flops=base.flops * factor, kv_read=base.kv_read * factor, kv_write=base.kv_write * factor
     )
 
 

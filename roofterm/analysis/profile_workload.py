@@ -18,7 +18,7 @@ from roofterm.analysis.costs import cost
 from roofterm.analysis.costs.signature import ITEM_BYTES
 from roofterm.analysis.model_workload import ALL_REDUCES
 from roofterm.analysis.profile_calls import ANY_TYPE, DistinctCall, distinct_call, grouped
-from roofterm.analysis.profile_parts import all_reduces, base_part, rescaled, share_of, times
+from roofterm.analysis.profile_parts import all_reduces, base_part, multiplied, rescaled, share_of, times
 from roofterm.analysis.scaling import Batch, scaled
 from roofterm.analysis.workload import Part, Shape, WhatIfError
 from roofterm_parsers.profile import Profile
@@ -84,6 +84,8 @@ class ProfileStep:
         base = msgspec.structs.replace(base, kept=bool(one.n) and self.layers > 1 and row["calls"] <= 1)
         if batch is None or base.unmodelled:
             return base
+        if one.compiled:
+            return multiplied(base, batch.to["rows"] / batch.rows) if row["has_roles"] else msgspec.structs.replace(base, rescaled=False)
         if one.category == Category.COMMUNICATION:
             return self._communication(one, base, batch)
         if row["annotated"]:

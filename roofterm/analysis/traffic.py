@@ -2,6 +2,7 @@
 
 The sum of an op's roles is its compulsory traffic. First the forward products, convolutions and embeddings tell the sizes
 of the profile's weights; by these, and by the pass that it runs in, every other op is told (`op_roles`, `training_roles`).
+Instructions of compiled programs are told by their programs (roofterm_parsers.xplane.hlo_roles).
 """
 
 from __future__ import annotations
@@ -26,6 +27,21 @@ _KEY = ("name", "signature", "place", "linear", "by_heads", "calls")
 
 def with_roles(profile: Profile, items: pl.DataFrame) -> pl.DataFrame:
     """Items (schema `costed.ITEMS`) with `ROLE_COLUMNS`, Float64, bytes."""
+    return _fitting(_with_roles_of_instructions(profile, _with_roles_of_ops(profile, items)))
+
+
+def _with_roles_of_instructions(profile: Profile, items: pl.DataFrame) -> pl.DataFrame:
+    """Roles of compiled instructions, as their program tells them."""
+    if profile.hlo_roles.height == 0:
+        return items
+    told = profile.hlo_roles.select(pl.col("op").alias("hlo"), *(pl.col(column).alias(f"{column}_hlo") for column in ROLE_COLUMNS))
+    items = items.join(told, on="hlo", how="left", maintain_order="left")
+    return items.with_columns(pl.coalesce(column, f"{column}_hlo").alias(column) for column in ROLE_COLUMNS).drop(
+        f"{column}_hlo" for column in ROLE_COLUMNS
+    )
+
+
+def _with_roles_of_ops(profile: Profile, items: pl.DataFrame) -> pl.DataFrame:
     ops = items.filter(pl.col("op").is_not_null() & pl.col("signature").is_not_null()).select("op", "signature").unique("op")
     if ops.height == 0:
         return items.with_columns(pl.lit(None, dtype=pl.Float64).alias(column) for column in ROLE_COLUMNS)
@@ -38,7 +54,7 @@ def with_roles(profile: Profile, items: pl.DataFrame) -> pl.DataFrame:
         [row or (None,) * len(ROLE_COLUMNS) for row in rows], schema=dict.fromkeys(ROLE_COLUMNS, pl.Float64), orient="row"
     )
     by_op = ops.join(pl.concat([distinct, values], how="horizontal"), on=_KEY, how="left").select("op", *ROLE_COLUMNS)
-    return _fitting(items.join(by_op, on="op", how="left", maintain_order="left"))
+    return items.join(by_op, on="op", how="left", maintain_order="left")
 
 
 class _Call(NamedTuple):

@@ -212,8 +212,10 @@ def _held_types(change: Change, then: State) -> list[str]:
     said = []
     narrow = change.dtype is not None and ITEM_BYTES["fp32" if change.dtype == "tf32" else change.dtype] < ITEM_BYTES["bf16"]
     if narrow:
-        said.append(f"only products with weights run in {change.dtype}: attention, norms and results keep their type; turning activations "
-                    "into it is not counted")  # fmt: skip
+        said.append(
+            f"only products with weights, and those of their gradients, run in {change.dtype}: attention, norms and results keep their "
+            "type; turning activations into it is not counted"
+        )
     if narrow and any(part.category == Category.GEMM and part.other_bytes and part.dtype == change.dtype for part in then.parts):
         said.append("of products whose operands have no known role all bytes shrink")
     if change.dtype is not None and change.kv_dtype is None and any(part.kv_read for part in then.parts):

@@ -22,6 +22,10 @@ OF_A_LINE = {("allocations", "line_ps")}
 """counted from the zero of a thread's own line, which no merge moves"""
 
 
+OF_INSTRUCTIONS = ("hlo_facts", "hlo_roles")
+"""Side tables of hlo_ops: an instruction of two hosts keeps one row."""
+
+
 def made(seed: int, zero_unix_ns: int | None, rows: int = 30) -> Profile:
     """A profile with random rows in every frame, whose references are all in range; slices nest two deep on each track."""
     chance = np.random.default_rng(seed)
@@ -40,7 +44,7 @@ def made(seed: int, zero_unix_ns: int | None, rows: int = 30) -> Profile:
                 values = pl.Series(chance.integers(0, 2, n) == 1)
             else:
                 values = pl.Series(chance.integers(0, 100, n))
-            if column in ("launch", "op", "device", "signature", "sequence", "external_id") and frame not in ("hlo", "hlo_facts"):
+            if column in ("launch", "op", "device", "signature", "sequence", "external_id") and frame not in ("hlo", *OF_INSTRUCTIONS):
                 values = values.set(pl.Series(chance.integers(0, 3, n) == 0), None)
             columns[column] = values.alias(column).cast(kind)
         setattr(profile, frame, pl.DataFrame(columns, schema=schema))
@@ -48,7 +52,8 @@ def made(seed: int, zero_unix_ns: int | None, rows: int = 30) -> Profile:
     parents = np.where(np.arange(rows) % 3 == 0, ROOT, np.arange(rows) - 1).astype(np.uint32)
     slices = profile.slices.with_columns(track=pl.Series(tracks), parent=pl.Series(parents), start_ps=pl.int_range(rows) * 1000)
     profile.slices = slices.sort("track", "start_ps").cast(FRAMES["slices"])
-    profile.hlo_facts = profile.hlo_facts.unique("op", maintain_order=True)
+    for frame in OF_INSTRUCTIONS:
+        setattr(profile, frame, getattr(profile, frame).unique("op", maintain_order=True))
     profile.check()
     return profile
 
@@ -67,7 +72,7 @@ def test_every_row_of_every_part_is_found_again(seeds: tuple[int, ...]) -> None:
     for part in parts:
         shift_ps = 1000 * 7 * (int(part.sources[0].path.split(".")[0]) - seeds[0])
         for frame, schema in FRAMES.items():
-            if frame in (*UNITED, "hlo_facts"):
+            if frame in (*UNITED, *OF_INSTRUCTIONS):
                 continue
             ours, theirs = part.frames()[frame], merged.frames()[frame].slice(start[frame], part.frames()[frame].height)
             for column in schema:
@@ -125,7 +130,8 @@ def test_hlo_ops_of_two_hosts_are_one_also_where_facts_are_unknown() -> None:
     for part in (a, b):
         part.hlo_ops = pl.DataFrame([op], schema=FRAMES["hlo_ops"])
         part.hlo = pl.DataFrame({"slice": [0], "op": [0]}, schema=FRAMES["hlo"])
-        part.hlo_facts = empty("hlo_facts")
+        for frame in OF_INSTRUCTIONS:
+            setattr(part, frame, empty(frame))
     merged = merge([a, b])
     assert merged.hlo_ops.height == 1
     assert merged.hlo["op"].to_list() == [0, 0]
@@ -135,8 +141,9 @@ def test_hlo_ops_of_two_hosts_are_one_also_where_facts_are_unknown() -> None:
 def test_one_set_of_facts_is_kept_for_an_op_of_two_hosts() -> None:
     a, b = made(3, 0), made(3, 0)
     merged = merge([a, b])
-    assert merged.hlo_facts["op"].is_unique().all()
-    assert merged.hlo_facts["op"].to_list() == a.hlo_facts["op"].to_list()
+    for frame in OF_INSTRUCTIONS:
+        assert merged.frames()[frame]["op"].is_unique().all()
+        assert merged.frames()[frame]["op"].to_list() == a.frames()[frame]["op"].to_list()
 
 
 def one_slice(zero_unix_ns: int | None, start_ps: int = 0) -> Profile:

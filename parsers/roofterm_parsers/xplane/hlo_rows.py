@@ -1,4 +1,4 @@
-"""The HLO instructions of a profile: `hlo_ops` and `hlo_facts`, one row an instruction, shared by the devices that ran it."""
+"""The HLO instructions of a profile: `hlo_ops`, `hlo_facts` and `hlo_roles`, one row an instruction, shared by the devices that ran it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from roofterm_parsers.profile import HLO_FACTS, HLO_OPS
+from roofterm_parsers.profile import HLO_FACTS, HLO_OPS, HLO_ROLES
 from roofterm_parsers.xplane.space import EventMetadata, Plane, Value
 from roofterm_parsers.xplane.wire import BYTES, VARINT, Buffer, WireError, fields
 
@@ -27,6 +27,8 @@ class HloRows:
 
     ops: list[dict[str, Any]] = field(default_factory=list)
     facts: list[dict[str, Any]] = field(default_factory=list)
+    roles: dict[int, dict[str, float | None]] = field(default_factory=dict)
+    """what is known of a row's bytes by role"""
     _known: dict[tuple[Any, ...], int] = field(default_factory=dict)
 
     def add(self, op: dict[str, Any], facts: dict[str, Any]) -> int:
@@ -39,9 +41,10 @@ class HloRows:
             self.facts.append({"op": row, **facts})
         return row
 
-    def frames(self) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """`hlo_ops` and `hlo_facts`."""
-        return _frame(self.ops, HLO_OPS), _frame(self.facts, HLO_FACTS)
+    def frames(self) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+        """`hlo_ops`, `hlo_facts` and `hlo_roles`."""
+        roles = [{"op": row, **found} for row, found in sorted(self.roles.items()) if found]
+        return _frame(self.ops, HLO_OPS), _frame(self.facts, HLO_FACTS), _frame(roles, HLO_ROLES)
 
 
 def _frame(rows: list[dict[str, Any]], schema: pl.Schema) -> pl.DataFrame:

@@ -14,6 +14,7 @@ import polars as pl
 from roofterm_parsers.profile import Warning
 from roofterm_parsers.xplane.hlo_costs import CostAnalysis
 from roofterm_parsers.xplane.hlo_proto import Instruction, Module, read_module
+from roofterm_parsers.xplane.hlo_roles import Roles
 from roofterm_parsers.xplane.hlo_rows import HloRows
 from roofterm_parsers.xplane.hlo_rules import OURS, XPROF
 from roofterm_parsers.xplane.hlo_text import category, instruction_text
@@ -65,7 +66,10 @@ class Programs:
                 self._unfound[name] += 1
             op = {"program": module or None, "name": name or None, "framework_op": framework_op or None, "flops_from": "none"}
             facts = {"xprof_category": ""} if stated and not name else {}
-        return self._rows.add({"program_id": program, **op}, facts)
+        row = self._rows.add({"program_id": program, **op}, facts)
+        if found is not None and one is not None:
+            self._rows.roles[row] = found.roles.of(one)
+        return row
 
     def _program(self, program: int | None) -> Program | None:
         if program is None or program not in self._spans:
@@ -79,14 +83,15 @@ class Programs:
         return self._programs[program]
 
     def add_surroundings(self) -> None:
-        """Give instructions whose metadata stands with their events (TPU) their operands, users and parts out of the HLO."""
-        for op, facts in zip(self._rows.ops, self._rows.facts, strict=True):
+        """Give instructions whose metadata stands with their events (TPU) their operands, users, parts and roles out of the HLO."""
+        for row, (op, facts) in enumerate(zip(self._rows.ops, self._rows.facts, strict=True)):
             if "operands" in facts or not op.get("name"):
                 continue
             program = self._program(op.get("program_id"))
             one = program.module.by_name.get(op["name"]) if program is not None else None
             if program is not None and one is not None:
                 facts |= program.surroundings(one)
+                self._rows.roles[row] = program.roles.of(one)
 
     def warnings(self) -> list[Warning]:
         found = []
@@ -118,6 +123,10 @@ class Program:
     @cached_property
     def xprof(self) -> CostAnalysis:
         return CostAnalysis(self.module, XPROF)
+
+    @cached_property
+    def roles(self) -> Roles:
+        return Roles(self.module, self.ours)
 
     def rows(self, one: Instruction) -> tuple[dict[str, Any], dict[str, Any]]:
         """What hlo_ops and hlo_facts say of an instruction."""

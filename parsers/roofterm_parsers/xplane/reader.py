@@ -118,7 +118,7 @@ def _profile(
     )
     programs.add_surroundings()
     mean_event_costs(making.hlo, profile.hlo, profile.hlo_events)
-    profile.hlo_ops, profile.hlo_facts = making.hlo.frames()
+    profile.hlo_ops, profile.hlo_facts, profile.hlo_roles = making.hlo.frames()
     profile.memory, profile.allocations = _memory(gather, zero_ps)
     profile.links = _links(profile)
     profile.warnings = _warnings(making, space, source, devices, programs, lines_damaged, events_damaged)
