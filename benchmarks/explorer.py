@@ -119,7 +119,7 @@ def measure_starts(trace: Path, cache: Path, rounds: int) -> Starts:
     """An empty Textual program and the explorer over a cached profile, in turns."""
     kept = {"XDG_CACHE_HOME": str(cache)}
     env = {**terminal_environment(), **kept}
-    explore: list[str | Path] = [sys.executable, "-m", "roofterm.cli.main", trace]
+    explore: list[str | Path] = [sys.executable, "-m", "roofterm.cli.main", "--no-state", trace]
     subprocess.run(
         [*explore, "--format", "json", "-o", os.devnull], env={**os.environ, **environment(), **kept}, check=True, cwd=ROOT
     )  # fills the cache

@@ -16,11 +16,11 @@ PERSONAL = ("NO_COLOR", "FORCE_COLOR", "COLORTERM", "COLUMNS", "LINES", "ROOFTER
 
 @pytest.fixture(autouse=True, scope="session")
 def plain_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """No test reads or writes the user's cache and settings; subprocesses inherit this."""
+    """No test reads or writes the user's cache, settings and state; subprocesses inherit this."""
     with pytest.MonkeyPatch.context() as patch:
         for name in PERSONAL:
             patch.delenv(name, raising=False)
-        for name in ("XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
+        for name in ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"):
             patch.setenv(name, str(tmp_path_factory.mktemp(name.lower())))
         patch.setenv("TEXTUAL_ANIMATIONS", "none")
         yield

@@ -60,6 +60,7 @@ def open_profile(
         profile = _from_cache_or_files(found, tracker, use_cache=cache, max_memory=limit, workers=workers)
     except MemoryError as error:
         raise TooLarge(f"{words[0]}: needs more memory than there is; open fewer ranks, or record fewer steps", words[0]) from error
+    profile.key = kept.key_of(found.inputs)
     profile.warnings = [*found.warnings, *profile.warnings]
     if found.runs:
         profile.sources = [msgspec.structs.replace(source, metadata={**source.metadata, "runs": found.runs}) for source in profile.sources]

@@ -461,6 +461,8 @@ class Profile:
     from_cache: bool = False
     seconds: float = 0.0
     """time that loading took"""
+    key: str | None = None
+    """tells these files, as they are, from all others; None: they cannot be told (a pipe, a URL without a date)"""
     slices: pl.DataFrame = _frame("slices")
     tracks: pl.DataFrame = _frame("tracks")
     names: pl.DataFrame = _frame("names")

@@ -41,6 +41,8 @@ _COLUMNS: dict[str, tuple[str, ...]] = {
 """Columns that answer a field, the first one present."""
 
 MEMORY_LEVELS = ("hbm", "l2", "l1", "shared", "vmem", "cmem", "smem", "host", "memory")
+NETWORK_LINKS = ("nvlink", "xgmi", "ici", "pcie", "link")
+"""What `bound:memory` and `bound:network` stand for."""
 
 
 def answered_fields(columns: Collection[str]) -> set[str]:
@@ -97,6 +99,8 @@ def _word(atom: Atom, column: str) -> pl.Expr:
         holds = text.str.contains(f"(?i)^{re.escape(asked)}")
         if "memory".startswith(asked):
             holds = holds | text.str.strip_chars_end("?").is_in(list(MEMORY_LEVELS))
+        if "network".startswith(asked):
+            holds = holds | text.str.strip_chars_end("?").is_in(list(NETWORK_LINKS))
         if "unknown".startswith(asked):
             return holds.fill_null(True)
     return holds.fill_null(False)

@@ -6,7 +6,6 @@ import sys
 import textwrap
 from collections.abc import Sequence
 
-import msgspec
 import polars as pl
 
 from roofterm.analysis.filters import FilterError, parse
@@ -22,13 +21,13 @@ from roofterm.cli.report import explain
 from roofterm.cli.selecting import scope_of
 from roofterm.cli.several import several
 from roofterm.cli.tabular import ordered
-from roofterm.report.as_json import encode
+from roofterm.report.as_json import encode, roofline_json
 from roofterm.report.as_markdown import markdown_table
 from roofterm.report.columns import MODULE_COLUMNS, PROGRAM_COLUMNS, ROOFLINE_COLUMNS
 from roofterm.report.fields import Column
 from roofterm.report.files import csv_bytes
 from roofterm.report.plain_table import plain_table
-from roofterm.results import Coverage, Roof, RooflineRow
+from roofterm.results import Coverage, Roof, Roofline, RooflineRow
 from roofterm.text.units import count, pct
 from roofterm.tui.capabilities import probe
 from roofterm.tui.frames import roofline_frame
@@ -56,7 +55,7 @@ def run(args: Arguments) -> int:
     except (FilterError, ScopeError) as why:
         raise UsageError(explain(why, args.where)) from why
     top = args.top if args.top is not None else MOST_TEXT if args.format == "text" else MOST
-    _give(args, study, rows, top or len(rows), roofline.roofs, roofline.coverage, text)
+    _give(args, study, rows, top or len(rows), roofline, text)
     return DONE
 
 
@@ -87,11 +86,10 @@ def columns_of(level: str) -> tuple[Column, ...]:
     return {"program": PROGRAM_COLUMNS, "module": MODULE_COLUMNS}.get(level, ROOFLINE_COLUMNS)
 
 
-def _give(args: Arguments, study: Study, rows: list[RooflineRow], top: int, roofs: list[Roof], coverage: Coverage, scope: str) -> None:
+def _give(args: Arguments, study: Study, rows: list[RooflineRow], top: int, found: Roofline, scope: str) -> None:
     device = study.device
     if args.format == "json":
-        head = {"schema": "roofterm.roofline/1", "device": device.name if device else None, "scope": scope, "coverage": coverage}
-        write(args, encode({**head, "roofs": roofs, "rows": [msgspec.to_builtins(row) for row in rows[:top]]}))
+        write(args, roofline_json(device.name if device else None, scope, found, rows[:top]))
         return
     frame, columns = roofline_frame(rows[:top]), columns_of(args.level)
     if args.level == "module":
@@ -101,7 +99,7 @@ def _give(args: Arguments, study: Study, rows: list[RooflineRow], top: int, roof
     elif args.format == "markdown":
         write(args, markdown_table(frame, columns))
     else:
-        lines = [*coverage_lines(scope, coverage), "", *plot(args, rows[:MOST], roofs), ""]
+        lines = [*coverage_lines(scope, found.coverage), "", *plot(args, rows[:MOST], found.roofs), ""]
         lines += plain_table(frame, columns, width())
         if top < len(rows):
             lines += ["", f"{count(top)} of {count(len(rows))} rows; --top 0 shows all"]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from roofterm.analysis.scope import RoofChoice, Scope
+from roofterm.analysis.scope import RoofChoice, Scope, ScopeError
+from roofterm.analysis.window_text import parse_time, parse_window
 from roofterm.cli.arguments import Arguments
 from roofterm.cli.errors import UsageError
 
@@ -60,20 +61,15 @@ def _pairs(values: list[str], flag: str) -> Iterator[tuple[str, float]]:
 def _window(text: str | None) -> tuple[int, int] | None:
     if text is None:
         return None
-    first, dots, last = text.partition("..")
-    if not dots:
-        raise UsageError(f"--window {text}: write A..B, such as 10ms..25ms")
-    start, end = time_ps(first, f"--window {text}"), time_ps(last, f"--window {text}")
-    if end <= start:
-        raise UsageError(f"--window {text}: the end must lie after the start")
-    return start, end
+    try:
+        return parse_window(text)
+    except ScopeError as why:
+        raise UsageError(f"--window {text}: {why}") from why
 
 
 def time_ps(text: str, asked: str) -> int:
     """Picoseconds of "10ms", "8us", "0.5s" or plain seconds. `asked`: the option as it was written, for the UsageError."""
-    scales = {"": 10**12, "s": 10**12, "ms": 10**9, "us": 10**6, "ns": 10**3}
-    number = text.strip().rstrip("smun")
     try:
-        return round(float(number) * scales[text.strip()[len(number) :]])
-    except (ValueError, KeyError):
-        raise UsageError(f"{asked}: {text.strip() or 'nothing'} is no time; write for example 10ms") from None
+        return parse_time(text)
+    except ScopeError as why:
+        raise UsageError(f"{asked}: {why}") from why

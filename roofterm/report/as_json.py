@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ import polars as pl
 
 if TYPE_CHECKING:
     from roofterm.report.triage import Report
+    from roofterm.results import Roofline, RooflineRow
 
 _UNSAFE = re.compile("[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]")
 """What JSON may hold as it is but a terminal must not get: all of it can only stand inside a string."""
@@ -41,6 +42,12 @@ def report_json(report: Report) -> bytes:
         "findings": report.findings,
     }
     return encode(body)
+
+
+def roofline_json(device: str | None, scope: str, found: Roofline, rows: Sequence[RooflineRow]) -> bytes:
+    """Rows of a roofline with the roofs that they are held against; `scope` says in words what they speak of."""
+    head = {"schema": "roofterm.roofline/1", "device": device, "scope": scope, "coverage": found.coverage, "roofs": found.roofs}
+    return encode({**head, "rows": [msgspec.to_builtins(row) for row in rows]})
 
 
 def rows_of(table: pl.DataFrame) -> list[dict[str, Any]]:

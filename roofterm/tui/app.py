@@ -8,10 +8,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Sequence
-from functools import partial
 from pathlib import Path
-from typing import ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
+import msgspec
 from rich.style import Style
 from textual.app import App, SystemCommand
 from textual.binding import BindingType
@@ -28,10 +28,14 @@ from roofterm.tui.desk import Desk
 from roofterm.tui.hold import drawing_on_the_terminal, ended_by_signals
 from roofterm.tui.opened import Opened, open_study, title_of
 from roofterm.tui.options import Options
+from roofterm.tui.recent import remember
 from roofterm.tui.screens.loading import LoadingScreen
 from roofterm.tui.screens.too_small import LEAST
 from roofterm.tui.widgets.glyphs import CategoryKey, Look
 from roofterm.tui.widgets.line_widget import LineWidget
+
+if TYPE_CHECKING:
+    from roofterm.tui.explorer import Explorer
 
 SMALLEST = Size(*LEAST)
 WIDE = 120
@@ -94,39 +98,79 @@ class RooftermApp(App[None]):
 
     async def on_mount(self) -> None:
         if self.opened is not None:
-            self._show(self.opened)
-            return
-        loading = LoadingScreen(title_of(self.paths))
+            await self._show(self.opened)
+        else:
+            await self._load(self.paths, self.options)
+
+    async def _load(self, paths: Sequence[str], options: Options) -> None:
+        loading = LoadingScreen(title_of(paths))
         await self.push_screen(loading)
-        self.call_after_refresh(self._begin, loading)
+        self.call_after_refresh(self._begin, loading, paths, options)
 
-    def _begin(self, loading: LoadingScreen) -> None:
-        _: Worker[None] = self.run_worker(partial(self._open, loading), group="open", exclusive=True)
+    def open_other(self, path: str) -> None:
+        """Read another profile and show it; if that cannot be done, the one shown stays, with a notice that says why."""
+        whole = msgspec.structs.replace(self.options.scope, where="", window_ps=None, step="steady", rank=None)
+        options = msgspec.structs.replace(self.options, scope=whole, capture=None)
+        _: Worker[None] = self.run_worker(self._load([path if "://" in path else os.path.expanduser(path)], options), group="open")
 
-    async def _open(self, loading: LoadingScreen) -> None:
+    def _begin(self, loading: LoadingScreen, paths: Sequence[str], options: Options) -> None:
+        _: Worker[None] = self.run_worker(self._open(loading, paths, options), group="read", exclusive=True)
+
+    async def _open(self, loading: LoadingScreen, paths: Sequence[str], options: Options) -> None:
         from roofterm_parsers.errors import Interrupted, ProfileError
 
         try:
-            opened = await self.desk.ask(lambda: open_study(self.paths, self.options, loading.report, loading.stopping.is_set))
+            opened = await self.desk.ask(lambda: open_study(paths, options, loading.report, loading.stopping.is_set))
         except Interrupted:
-            self.exit(return_code=INTERRUPTED)
+            self._not_opened(loading, "")
         except (ProfileError, OSError) as fault:
-            self.refuse(str(fault))
+            self._not_opened(loading, str(fault))
         else:
             if loading.stopping.is_set():
-                self.exit(return_code=INTERRUPTED)
+                self._not_opened(loading, "")
             else:
-                self._show(opened)
+                self.paths = list(paths)
+                if options.restore:
+                    remember(paths)
+                await self._show(opened)
 
-    def _show(self, opened: Opened) -> None:
+    async def _show(self, opened: Opened) -> None:
+        from roofterm.tui.explorer import Explorer
+        from roofterm.tui.kept_view import read_view
+
+        self.keep_view()
+        before, self.opened = self._explorer(), opened
+        kept = read_view(opened.study.profile.key, opened) if opened.options.restore else None
+        self._colour_categories()
+        with self.batch_update():
+            if before is not None and self.screen is not before:
+                await self.pop_screen()  # what was shown while reading
+            shows_something = isinstance(self.screen, (LoadingScreen, Explorer))
+            await (self.switch_screen if shows_something else self.push_screen)(Explorer(opened, kept))
+
+    def _explorer(self) -> Explorer | None:
         from roofterm.tui.explorer import Explorer
 
-        self.opened = opened
-        self._colour_categories()
-        if isinstance(self.screen, LoadingScreen):
-            self.switch_screen(Explorer(opened))
+        return next((screen for screen in self.screen_stack if isinstance(screen, Explorer)), None)
+
+    def _not_opened(self, loading: LoadingScreen, why: str) -> None:
+        """Stopped or refused: the end of the program, unless there is a profile to go back to."""
+        explorer = self._explorer()
+        if explorer is not None:
+            loading.dismiss()
+            explorer.notice(why or "stopped", "bad" if why else "info")
+        elif why:
+            self.refuse(why)
         else:
-            self.push_screen(Explorer(opened))
+            self.exit(return_code=INTERRUPTED)
+
+    def keep_view(self) -> None:
+        """Keep where the profile shown is left, for the next time."""
+        explorer = self._explorer()
+        if explorer is not None and explorer.opened.options.restore:
+            from roofterm.tui.kept_view import keep_view
+
+            keep_view(explorer.opened.study.profile.key, explorer.with_place(), explorer.marks)
 
     def refuse(self, sentence: str) -> None:
         """Leave with a sentence for standard error."""
@@ -136,7 +180,11 @@ class RooftermApp(App[None]):
     def end(self) -> None:
         """Leave from a signal's handler, which runs between two steps of the loop's own thread."""
         if self._loop is not None:
-            self._loop.call_soon_threadsafe(self.exit, None, INTERRUPTED)
+            self._loop.call_soon_threadsafe(self._end)
+
+    def _end(self) -> None:
+        self.keep_view()
+        self.exit(return_code=INTERRUPTED)
 
     # What screens ask of the program
 
@@ -208,6 +256,7 @@ class RooftermApp(App[None]):
         self._filters = kept if colour else [*kept, NoColor()]
 
     def action_leave(self) -> None:
+        self.keep_view()
         self.exit(return_code=DONE)
 
     # Faults

@@ -19,8 +19,11 @@ from textual.widget import Widget
 from textual.worker import Worker
 
 from roofterm.analysis.filters import FilterError, parse
+from roofterm.analysis.limit_values import LIMITERS
 from roofterm.results import TABLES
-from roofterm.tui import keymap
+from roofterm.tui import errands, keymap
+from roofterm.tui.kept_view import KeptView, first_view
+from roofterm.tui.marks import is_marked
 from roofterm.tui.messages import FilterAsked, FilterLeft, RowHighlighted
 from roofterm.tui.opened import Opened
 from roofterm.tui.page import Page
@@ -35,9 +38,6 @@ from roofterm.tui.widgets.status import Status
 if TYPE_CHECKING:
     from roofterm.tui.app import RooftermApp
 
-LIMITERS = ["compute", "memory", "latency", "network", "unknown"]
-"""What `b` walks through; `memory` stands for every level of it."""
-
 DETAIL_PAUSE_SECONDS = 0.03
 """Rest of the cursor before the details beside it follow: keys that repeat do not send them again and again."""
 
@@ -51,18 +51,14 @@ class Explorer(Screen[None], inherit_bindings=False):
     focused: Reactive[Widget | None] = Reactive(None, repaint=False)
     """As Textual has it, but a change of focus does not send the whole screen again."""
 
-    def __init__(self, opened: Opened) -> None:
-        super().__init__(id="explorer")
+    def __init__(self, opened: Opened, kept: KeptView | None = None) -> None:
+        """`kept`: where this profile was left, and its marks."""
+        super().__init__()
         self.opened = opened
         self._bindings = BindingsMap(keymap.bindings(keymap.program_actions(opened.options.keys)))
-        asked = opened.options.scope
-        self.state = ViewState(
-            filter=asked.where,
-            step=None if asked.step == "steady" else asked.step,
-            window_ps=asked.window_ps,
-            infeed=asked.infeed,
-            by=opened.first_table,
-        )
+        self._kept = kept
+        self.state = first_view(opened, kept.view if kept else None)
+        self.marks = list(kept.marks) if kept else []
         self.history = History()
         self._showing = asyncio.Lock()
         self.arrived_with: Selection | None = None
@@ -84,6 +80,8 @@ class Explorer(Screen[None], inherit_bindings=False):
     def on_mount(self) -> None:
         self.query_one(Header).show(self.opened.title, self.opened.header)
         self._show()
+        if self._kept is not None:
+            self.notice("as you left it")
 
     def on_resize(self, event: Resize) -> None:
         self.app_.fit_screen(self, event.size)
@@ -93,7 +91,7 @@ class Explorer(Screen[None], inherit_bindings=False):
     def change(self, state: ViewState, keep: bool = True) -> None:
         """Show another state; the one left is kept in the history unless it differs in nothing that a person would go back for."""
         if keep and state != self.state:
-            self.history.keep(self._with_place())
+            self.history.keep(self.with_place())
         self.state = state
         self._show()
 
@@ -105,7 +103,7 @@ class Explorer(Screen[None], inherit_bindings=False):
     def follow(self, target: Target) -> None:
         """Go where a line leads."""
         fields = {name: getattr(target, name) for name in ("filter", "by", "level", "step") if getattr(target, name) is not None}
-        self.change(changed(self._with_place(), screen=target.screen, **fields))
+        self.change(changed(self.with_place(), screen=target.screen, **fields))
 
     @property
     def page(self) -> Page:
@@ -121,7 +119,7 @@ class Explorer(Screen[None], inherit_bindings=False):
         """The screens that this profile has something for."""
         return [(name, key, title) for name, key, title in keymap.SCREENS if name in self.opened.pages]
 
-    def _with_place(self) -> ViewState:
+    def with_place(self) -> ViewState:
         page = self._page_or_none()
         if page is None:
             return self.state
@@ -180,6 +178,8 @@ class Explorer(Screen[None], inherit_bindings=False):
         if page is None:
             return
         text, place = page.status()
+        if is_marked(self.marks, page.selection(), self.state.screen):
+            place = f"marked {place}"
         limits = limits_text(self.state)
         self.query_one(Status).show(text, f"{limits} · esc shows all" if limits else "", place)
         if self._detail_timer is not None:
@@ -253,7 +253,7 @@ class Explorer(Screen[None], inherit_bindings=False):
             title = next(title for known, _, title in keymap.SCREENS if known == name)
             self.notice(f"no {title} here: the profile marks no steps" if name == "steps" else f"no {title} in this profile")
         elif name != self.state.screen:
-            left = self._with_place()
+            left = self.with_place()
             kind = left.selection.kind if left.selection else ""
             self.change(changed(left, screen=name, by=kind if name == "ops" and kind in TABLES else left.by))
 
@@ -262,7 +262,7 @@ class Explorer(Screen[None], inherit_bindings=False):
         self.action_screen(names[(names.index(self.state.screen) + by) % len(names)])
 
     def action_filter(self) -> None:
-        self._before_filter = self._with_place()
+        self._before_filter = self.with_place()
         self.query_one(Footer).display = False
         self.query_one(FilterBar).open(self.state.filter)
 
@@ -287,7 +287,7 @@ class Explorer(Screen[None], inherit_bindings=False):
         self.change(cycled(self.state, "cat", self.opened.categories, by))
 
     def action_bound(self, by: int) -> None:
-        self.change(cycled(self.state, "bound", LIMITERS, by))
+        self.change(cycled(self.state, "bound", list(LIMITERS), by))
 
     def action_step(self, by: int) -> None:
         numbers = [str(number) for number in self.opened.step_numbers]
@@ -306,6 +306,21 @@ class Explorer(Screen[None], inherit_bindings=False):
             self.notice("nothing is selected here")
         else:
             self.notice(self.app_.copy(chosen.name))
+
+    def action_mark(self) -> None:
+        errands.toggle_mark(self)
+
+    def action_marks(self) -> None:
+        errands.go_to_mark(self)
+
+    def action_pick(self, kind: str = "") -> None:
+        errands.pick(self, kind)
+
+    def action_export(self) -> None:
+        errands.export(self)
+
+    def action_open_other(self) -> None:
+        errands.open_other(self)
 
     def action_theme(self) -> None:
         self.notice(f"theme {self.app_.next_theme()}")

@@ -51,12 +51,19 @@ ACTIONS: tuple[Action, ...] = (
     Action("clear", "escape", "clear", "clear filter, step and time window"),
     Action("back", "backspace", "back", "back to the earlier screen, place and filter", short="back", weight=7),
     Action("category", "c", "category(1)", "only the next category", short="category", weight=6),
-    Action("category.back", "C", "category(-1)", "only the previous category"),
+    Action("pick.category", "C", "pick('category')", "choose a category from a list"),
     Action("bound", "b", "bound(1)", "only ops held back by the next limit: compute, memory, latency, ...", short="bound", weight=6),
     Action("bound.back", "B", "bound(-1)", "only ops held back by the previous limit"),
     Action("step.next", "]", "step(1)", "only the next step"),
     Action("step.previous", "[", "step(-1)", "only the previous step"),
+    Action(
+        "pick", "F", "pick", "limit everything by choosing: category, limit, step, window, rank, stream, phase", short="limit", weight=8
+    ),
     Action("copy", "y", "copy", "copy the selected name"),
+    Action("export", "e", "export", "write all rows shown to a file: csv, json, parquet or arrow", short="export", weight=7),
+    Action("mark", "m", "mark", "mark this place, or take its mark away"),
+    Action("marks", "'", "marks", "go to a mark"),
+    Action("open.other", "o", "open_other", "open another profile"),
     Action("theme", "T", "theme", "next theme: dark, light, contrast, colorblind, ansi"),
     Action("help", "? f1", "help", "this help", short="help", weight=1),
     Action("palette", "ctrl+p :", "palette", "find any action by name"),
@@ -177,6 +184,11 @@ def check(keys: Mapping[str, str]) -> None:
 def keys_of(action: Action, keys: Mapping[str, str] = NO_KEYS) -> list[str]:
     """Keys of an action as a person writes them, the user's own if they gave some."""
     return [_SYMBOLS.get(key, key.replace("ctrl+", "^")) for key in keys.get(action.id, action.keys).split()]
+
+
+def first_key(action: str, keys: Mapping[str, str] = NO_KEYS) -> str:
+    """The first key of an action by its id, as a person writes it."""
+    return next(keys_of(a)[0] for a in with_keys(keys) if a.id == action)
 
 
 def _left_by(own: Iterable[Action], others: Iterable[Action]) -> list[Action]:

@@ -19,6 +19,7 @@ from roofterm.tui.widgets.line_widget import LineWidget
 
 if TYPE_CHECKING:
     from roofterm.tui.explorer import Explorer
+    from roofterm.tui.exporting import Export
     from roofterm.tui.opened import Opened
 
 
@@ -72,6 +73,10 @@ class Page(Container):
 
     def details(self) -> Details | None:
         """All about what the cursor stands on."""
+        return None
+
+    def export(self) -> Export | None:
+        """What is shown, for a file; None where nothing is."""
         return None
 
     def place(self) -> int:

@@ -77,7 +77,7 @@ async def test_category_and_bound_keys_write_the_filter():
     async with explorer((80, 24), "3 c") as pilot:
         assert state(pilot).filter == "cat:gemm"  # most time first
         assert "2 of 13 kernels" in status_line(pilot)
-        await press(pilot, "C b")
+        await press(pilot, "escape b")
         assert state(pilot).filter == "bound:compute"
 
 

@@ -20,7 +20,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLE = ROOT / "samples" / "transformer_h100_synthetic.pt.trace.json.gz"
-PROGRAM = [sys.executable, "-m", "roofterm.cli.main", str(SAMPLE), "--no-cache"]
+PROGRAM = [sys.executable, "-m", "roofterm.cli.main", str(SAMPLE), "--no-cache", "--no-state"]
 SECONDS = 30
 
 pytestmark = pytest.mark.terminal

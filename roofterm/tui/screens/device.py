@@ -7,9 +7,11 @@ from collections.abc import Hashable
 from textual.app import ComposeResult
 from textual.containers import Container, Vertical
 
+from roofterm.report.files import json_bytes
 from roofterm.results import DeviceInfo
 from roofterm.text.units import bytes_text, count
 from roofterm.tui.columns import TABLES
+from roofterm.tui.exporting import Export, TableExport
 from roofterm.tui.frames import roofs_frame
 from roofterm.tui.page import Page
 from roofterm.tui.rows import chosen_rows, is_sortable, natural_descending
@@ -59,6 +61,12 @@ class DevicePage(Page):
 
     def details(self) -> Details | None:
         return device_details(self.opened.devices)
+
+    def export(self) -> Export | None:
+        if not self.opened.devices:
+            return None
+        roofs = roofs_frame(self.opened.devices[0]).rename({"rank": "value_per_s"})
+        return TableExport("roofs", lambda: roofs, lambda table: json_bytes(table, {"schema": "roofterm.device-roofs/1"}))
 
     def show_side(self) -> None:
         """Its facts do not follow the cursor."""

@@ -11,6 +11,7 @@ from textual.containers import Horizontal, Vertical
 from roofterm.analysis.filters import parse
 from roofterm.text.units import count
 from roofterm.tui.columns import NOUNS, TABLES, known_first, row_details
+from roofterm.tui.exporting import Export, rows_export
 from roofterm.tui.opened import Opened
 from roofterm.tui.page import Page
 from roofterm.tui.rows import Rows, is_sortable, natural_descending, place_of, table_rows
@@ -87,6 +88,9 @@ class OpsPage(Page):
     def details(self) -> Details | None:
         row = self.table.row()
         return None if row is None else row_details(self._by, row)
+
+    def export(self) -> Export | None:
+        return None if self._rows is None else rows_export(NOUNS[self._by], self._rows, {"schema": "roofterm.ops/1", "by": self._by})
 
     def place(self) -> int:
         return self.table.cursor

@@ -13,6 +13,7 @@ from roofterm.analysis.filters import parse
 from roofterm.results import Finding, Roofline
 from roofterm.text.units import count, duration_us
 from roofterm.tui.columns import NOUNS, TABLES, known_first
+from roofterm.tui.exporting import Export, rows_export
 from roofterm.tui.messages import EdgeReached
 from roofterm.tui.opened import Opened
 from roofterm.tui.overview_lines import WARNINGS, Facts, Writer
@@ -87,6 +88,10 @@ class OverviewPage(Page):
         if isinstance(focused, VirtualTable) and (row := focused.row()):
             return Selection("category" if focused.id == "top-categories" else self.opened.first_table, str(row["name"]))
         return None
+
+    def export(self) -> Export | None:
+        by = self.opened.first_table
+        return None if self._kernels is None else rows_export(NOUNS[by], self._kernels, {"schema": "roofterm.ops/1", "by": by})
 
     def place(self) -> int:
         return self.query_one("#facts", LineList).cursor

@@ -6,14 +6,17 @@ from collections.abc import Hashable
 from typing import NamedTuple
 
 import numpy as np
+import polars as pl
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 
 from roofterm.analysis.filters import Filter, parse
-from roofterm.results import Coverage, Roofline
+from roofterm.report.as_json import roofline_json
+from roofterm.results import Coverage, Roofline, RooflineRow
 from roofterm.text.units import count, pct
 from roofterm.tui.columns import TABLES, known_first, row_details
+from roofterm.tui.exporting import Export, TableExport
 from roofterm.tui.frames import roofline_frame
 from roofterm.tui.messages import RowHighlighted
 from roofterm.tui.opened import Opened
@@ -29,6 +32,8 @@ from roofterm.tui.widgets.table import VirtualTable
 
 class Answer(NamedTuple):
     roofline: Roofline
+    records: list[RooflineRow]
+    """row for row with the frame of `rows`"""
     rows: Rows
     part: str
 
@@ -101,6 +106,18 @@ class RooflinePage(Page):
         row = self.table.row()
         return None if row is None else row_details("roofline", row)
 
+    def export(self) -> Export | None:
+        answer = self._answer
+        if answer is None:
+            return None
+        shown = [answer.records[row] for row in answer.rows.order]
+
+        def document(_: pl.DataFrame) -> bytes:
+            device = self.opened.study.device
+            return roofline_json(device.name if device else None, answer.part, answer.roofline, shown)
+
+        return TableExport("rows of the roofline", lambda: roofline_frame(shown), document)
+
     def place(self) -> int:
         return self.table.cursor
 
@@ -171,7 +188,7 @@ class RooflinePage(Page):
         rows = found.ops if state.level == "op" else [*found.program, *found.steps]
         frame = roofline_frame(rows)
         wanted = parse(state.filter) if state.level == "op" else Filter()  # a program's rows have no name to look for
-        return Answer(found, chosen_rows(frame, wanted, Sort("time_us")), study.selection(scope).text)
+        return Answer(found, rows, chosen_rows(frame, wanted, Sort("time_us")), study.selection(scope).text)
 
     def _key(self) -> CategoryKey:
         return self.explorer.app_.category_key or CategoryKey((), (), ())

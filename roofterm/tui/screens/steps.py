@@ -8,8 +8,10 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 
 from roofterm.analysis.filters import parse, subset
+from roofterm.report.step_table import STEPS_HEAD, step_table
 from roofterm.text.units import count
 from roofterm.tui.columns import TABLES, known_first, row_details
+from roofterm.tui.exporting import Export, rows_export
 from roofterm.tui.frames import steps_frame
 from roofterm.tui.opened import Opened
 from roofterm.tui.page import Page
@@ -70,6 +72,12 @@ class StepsPage(Page):
     def details(self) -> Details | None:
         row = self.table.row()
         return None if row is None else row_details("step", row)
+
+    def export(self) -> Export | None:
+        if self._rows is None:
+            return None
+        steps = step_table(self.opened.steps)
+        return rows_export("steps", self._rows._replace(frame=steps), STEPS_HEAD)
 
     def place(self) -> int:
         return self.table.cursor

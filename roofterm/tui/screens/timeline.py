@@ -13,8 +13,11 @@ from textual.containers import Vertical
 
 from roofterm.analysis.categories.kinds import Category
 from roofterm.analysis.filters import parse
+from roofterm.analysis.scope import Scope
 from roofterm.analysis.slice_filter import slice_mask, split_for_slices
+from roofterm.analysis.slice_table import chosen_slices
 from roofterm.text.units import count
+from roofterm.tui.exporting import Export, SliceExport
 from roofterm.tui.opened import Opened
 from roofterm.tui.page import Page
 from roofterm.tui.slice_details import slice_details
@@ -100,6 +103,12 @@ class TimelinePage(Page):
     def details(self) -> Details | None:
         slice_id = self.lanes.slice_id
         return None if slice_id is None else slice_details(self.opened.study, slice_id)
+
+    def export(self) -> Export | None:
+        study, state, asked = self.opened.study, self.explorer.state, self.opened.options.scope
+        answered, _ = split_for_slices(parse(state.filter))
+        scope = Scope(step=state.step or "all", where=answered.text, window_ps=state.window_ps, rank=asked.rank)
+        return SliceExport(study, lambda: chosen_slices(study, scope))
 
     def restyle(self) -> None:
         self.lanes.key = self._key()

@@ -37,8 +37,10 @@ class LineList(LineWidget, can_focus=True):
 
     DEFAULT_CSS = "LineList { height: 1fr; }"
 
-    def __init__(self, id: str) -> None:
+    def __init__(self, id: str, cursor_without_focus: bool = False) -> None:
         super().__init__(id=id)
+        self.cursor_without_focus = cursor_without_focus
+        """whether its cursor is seen while the keys go elsewhere"""
         self.lines: Sequence[Line] = ()
         self.cursor = 0
         self.top = 0
@@ -93,7 +95,7 @@ class LineList(LineWidget, can_focus=True):
         if at >= len(self.lines):
             return self.blank()
         line = self.lines[at]
-        if at != self.cursor or not self.has_focus or not line.rests:
+        if at != self.cursor or not (self.has_focus or self.cursor_without_focus) or not line.rests:
             return self.strip([(" ", self.palette.text), *line.pieces])
         cursor = self.palette.cursor
         return self.strip([(">", cursor), *((text, under(style, cursor)) for text, style in line.pieces)], cursor)

@@ -1,0 +1,100 @@
+"""What a screen shows, written to a file: all its rows, by the code that the commands write with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from roofterm.report.files import TABLE_WRITERS, WriteError, json_bytes, replacing, writer_for
+from roofterm.report.slice_files import SLICE_WRITERS
+from roofterm.text.units import bytes_text, count
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from roofterm.analysis.study import Study
+    from roofterm.report.slice_files import Mask
+    from roofterm.tui.rows import Rows
+
+_ENDINGS = re.compile(r"(\.pt)?(\.trace)?(\.json|\.xplane\.pb|\.pb)?(\.gz|\.zst|\.zip)?$", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class TableExport:
+    """A table as it is shown: filtered and sorted, with every row and every column."""
+
+    noun: str
+    """of its rows"""
+    table: Callable[[], pl.DataFrame]
+    json: Callable[[pl.DataFrame], bytes]
+    """the document of contract.md that holds the same rows"""
+
+    def write(self, file: IO[bytes], path: Path) -> int:
+        table = self.table()
+        if path.name.lower().endswith(".json"):
+            file.write(self.json(table))
+        else:
+            writer_for(path, TABLE_WRITERS)(table, {}, file)
+        return table.height
+
+
+@dataclass(frozen=True)
+class SliceExport:
+    """The slices that a filter and its limits leave, as `roofterm export` writes them."""
+
+    study: Study
+    ask: Callable[[], Mask]
+    noun: str = "slices"
+
+    def write(self, file: IO[bytes], path: Path) -> int:
+        chosen = self.ask()
+        writer_for(path, SLICE_WRITERS)(self.study, chosen, file)
+        return int(chosen.sum())
+
+
+Export = TableExport | SliceExport
+
+
+def rows_export(noun: str, rows: Rows, head: Mapping[str, Any]) -> TableExport:
+    """The rows of a table in the order shown; `head`: keys of the JSON before `rows`."""
+    return TableExport(noun, lambda: rows.frame[rows.order], lambda table: json_bytes(table, head))
+
+
+def default_path(title: str, part: str, ending: str = ".csv") -> str:
+    """A name in the present folder, after the profile and what is shown of it."""
+    stem = re.sub(r"[^\w.-]+", "_", _ENDINGS.sub("", title)).strip("._") or "profile"
+    return f"{stem[:80]}.{re.sub(r'[^a-z]+', '-', part.lower())}{ending}"
+
+
+def refused(export: Export) -> Callable[[str], str | None]:
+    """Why a path cannot be written to; None if it seems that it can."""
+
+    def why(text: str) -> str | None:
+        path = Path(text).expanduser()
+        try:
+            writer_for(path, TABLE_WRITERS if isinstance(export, TableExport) else SLICE_WRITERS)
+        except WriteError as fault:
+            return str(fault)
+        if path.is_dir():
+            return f"{path} is a folder"
+        return None if path.parent.is_dir() else f"there is no folder {path.parent}"
+
+    return why
+
+
+def would_overwrite(text: str) -> str | None:
+    """What a second `enter` would overwrite."""
+    path = Path(text).expanduser()
+    return f"{path.name} is there already: enter again overwrites it" if path.exists() else None
+
+
+def write_export(export: Export, text: str) -> str:
+    """Write it; what was done, in words. Raises WriteError."""
+    path = Path(text).expanduser()
+    with replacing(path) as file:
+        rows = export.write(file, path)
+    size = f", {bytes_text(path.stat().st_size)}" if path.is_file() else ""
+    return f"{count(rows)} {export.noun} written to {path}{size}"
