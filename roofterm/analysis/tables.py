@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from roofterm.analysis.profiler_tree import TopMemory
 from roofterm.analysis.steps import US
@@ -116,16 +118,20 @@ def profiler_op_table(
 
 def host_op_table(profile: Profile, slices: pl.DataFrame, self_ps: pl.Series) -> pl.DataFrame:
     """Host slices by name with slice self time (`self_ps`, row for row): for profiles that PyTorch did not write."""
-    tracks = profile.tracks.with_row_index("track")
-    hosts = tracks.filter(pl.col("kind") == int(TrackKind.HOST))["track"]
-    rows = slices.with_columns(own_ps=self_ps, length_ps="dur_ps").filter(
-        pl.col("track").is_in(hosts.implode()) & pl.col("kind").is_in([int(k) for k in HOST_KINDS])
-    )
+    rows = slices.with_columns(own_ps=self_ps, length_ps="dur_ps").filter(pl.Series(host_op_slices(profile, slices), dtype=pl.Boolean))
     rows = rows.with_columns(name=profile.names["text"].gather(rows["name"]))
     table = rows.group_by("name", maintain_order=True).agg(
         *_aggregates(), category=_host_category(pl.col("kind").first()), host_ps=pl.col("length_ps").sum()
     )
     return _finish(table, "op", share_of="self_us")
+
+
+def host_op_slices(profile: Profile, slices: pl.DataFrame) -> NDArray[np.bool_]:
+    """Which of `slices` are rows of the host's table: ops, ranges, calls and frames on host threads."""
+    on_host = (profile.tracks["kind"] == int(TrackKind.HOST)).to_numpy()
+    counted = np.isin(np.arange(256), [int(kind) for kind in HOST_KINDS])
+    taken: NDArray[np.bool_] = on_host[slices["track"].to_numpy()] & counted[slices["kind"].to_numpy()]
+    return taken
 
 
 def _work_with_names(profile: Profile, work: pl.DataFrame) -> pl.DataFrame:

@@ -10,14 +10,17 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from roofterm.analysis.compare import Comparison, compare, unit_of
+from roofterm.analysis.compare_notes import notes
 from roofterm.analysis.conditions import Condition, ConditionError, fires, parse_condition
 from roofterm.analysis.filters import FilterError
+from roofterm.analysis.scope import ScopeError
 from roofterm.cli.arguments import Arguments
 from roofterm.cli.errors import DONE, FAILED_ON, UsageError
 from roofterm.cli.loading import study_of
 from roofterm.cli.output import width, write
 from roofterm.cli.report import explain
-from roofterm.cli.tabular import ordered
+from roofterm.cli.selecting import scope_of
+from roofterm.cli.tabular import folded, ordered
 from roofterm.report.as_json import encode, rows_of
 from roofterm.report.as_markdown import markdown_table
 from roofterm.report.columns import CHANGE_COLUMNS
@@ -31,9 +34,13 @@ if TYPE_CHECKING:
 
 TITLES = {
     "step": "figures",
+    "phase": "phases, device time",
     "category": "categories, device time",
-    "kernel": "kernels, device time",
+    "module": "modules, device time",
     "op": "ops, own device time",
+    "op with shapes": "ops by shape, own device time",
+    "kernel": "kernels, device time",
+    "host phase": "phases, own host time",
     "host op": "ops, own host time",
 }
 TOP = 10
@@ -43,8 +50,8 @@ TOP = 10
 def run(args: Arguments) -> int:
     base, new = (_study(args, path) for path in args.paths)
     try:
-        found = compare(base, new, args.where)
-    except FilterError as why:
+        found = compare(base, new, scope_of(args, "steady"))
+    except (FilterError, ScopeError) as why:
         raise UsageError(explain(why, args.where)) from why
     failed = _failed(args.fail_on, found)
     write(args, _shown(args, found, failed))
@@ -82,29 +89,43 @@ def _shown(args: Arguments, found: Comparison, failed: list[Condition]) -> bytes
             return csv_bytes(changes)
         head: dict[str, Any] = {
             "schema": "roofterm.compare/1",
-            "base": {"path": args.paths[0], "scope": found.base_text},
-            "new": {"path": args.paths[1], "scope": found.new_text},
+            "base": {"path": args.paths[0], "scope": found.base_text, "device": found.base_device},
+            "new": {"path": args.paths[1], "scope": found.new_text, "device": found.new_device},
             "per_step": found.per_step,
+            "notes": notes(found),
             "failed": [condition.text for condition in failed],
         }
         return encode({**head, "rows": rows_of(changes)})
     top = args.top if args.top is not None else TOP
-    lines = [
-        f"base  {safe_text(args.paths[0])} ({found.base_text})",
-        f"new   {safe_text(args.paths[1])} ({found.new_text})",
-        "times are those of one step" if found.per_step else "times are those of the whole files: one of them has no steps",
-    ]
+    lines = _head(args, found)
     for level, title in TITLES.items():
         lines += _section(args, changes.filter(pl.col("level") == level), level, title, top)
     return lines
 
 
+def _head(args: Arguments, found: Comparison) -> list[str]:
+    """What is compared, and what it comes to."""
+    sides = [
+        f"{side:<5}{safe_text(path)} ({', '.join(part for part in (device, text) if part)})"
+        for side, path, device, text in zip(
+            ("base", "new"), args.paths, (found.base_device, found.new_device), (found.base_text, found.new_text), strict=True
+        )
+    ]
+    whose = "times of rows are those of one step" if found.per_step else "times are those of the whole files"
+    told = [safe_text(note) for note in notes(found)]
+    if args.format == "markdown":
+        return [*(f"- {line}" for line in (*sides, *told)), "", f"Of tables: {whose}."]
+    return [*sides, "", *folded(told), "", whose]
+
+
 def _section(args: Arguments, rows: pl.DataFrame, level: str, title: str, top: int) -> list[str]:
     told = rows.filter(pl.col("status") != "unknown")
-    if level != "step":
-        told = told.filter(pl.col("status") != "same")
+    anything = (pl.col("base") != 0) | (pl.col("new") != 0) if level == "step" else pl.col("status") != "same"
+    told = told.filter(anything)
     if told.height == 0:
         return [] if rows.height == 0 else ["", f"{title}: no change"]
+    if level != "step" and (told["status"] == "within spread").all():
+        return ["", f"{title}: no change beyond the steps' spread"]
     taken = told if level == "step" or not top else told.head(top)
     records = [_texts(row) for row in taken.iter_rows(named=True)]
     table = markdown_table(records, CHANGE_COLUMNS) if args.format == "markdown" else plain_table(records, CHANGE_COLUMNS, width())
@@ -121,8 +142,20 @@ def _texts(row: dict[str, Any]) -> dict[str, Any]:
         "base": text(row["base"]),
         "new": text(row["new"]),
         "change": UNKNOWN if change is None else sign + text(change),
-        "status": "" if row["status"] == "changed" else row["status"],
+        "spread": "" if row["spread"] is None else text(row["spread"]),
+        "limiter": _limiter(row["base_bound_by"], row["new_bound_by"]),
+        "status": _STATUS.get(row["status"], row["status"]),
     }
+
+
+_STATUS = {"changed": "", "differs": "", "added": "new", "removed": "gone", "within spread": "~ spread"}
+
+
+def _limiter(base: str | None, new: str | None) -> str:
+    """What binds a row on both sides; one word where nothing moved."""
+    if base is None or new is None or base == new:
+        return base or new or ""
+    return f"{base} -> {new}"
 
 
 _TEXTS: dict[str, Callable[[float | None], str]] = {"us": duration_us, "pct": pct, "bytes": bytes_text, "count": si}

@@ -240,11 +240,13 @@ CHANGE_COLUMNS = (
     Column("new", "new", words),
     Column("change", "change", words),
     Column("change_pct", "%", rise),
-    Column("base_calls", "calls", si),
-    Column("new_calls", "now", si),
-    Column("base_mean_us", "mean", duration_us),
-    Column("new_mean_us", "now", duration_us),
     Column("status", "", words, right=False, needs_value=True),
+    Column("base_calls", "calls", si, needs_value=True),
+    Column("new_calls", "now", si, needs_value=True),
+    Column("base_mean_us", "mean", duration_us, needs_value=True),
+    Column("new_mean_us", "now", duration_us, needs_value=True),
+    Column("spread", "spread", words, needs_value=True),
+    Column("limiter", "bound by", words, right=False, needs_value=True),
 )
 """Values come as texts: each row has its own unit."""
 

@@ -18,6 +18,11 @@ def short_name(text: str) -> str:
     `void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<c10::Half>, ...>(...)` becomes
     `vectorized_elementwise add<Half>`.
     """
+    return _cut(plain_name(text)) or UNNAMED
+
+
+def plain_name(text: str) -> str:
+    """The short name at whatever length it has; empty for nothing."""
     name = text.strip().removesuffix(".kd").removesuffix(" [clone").strip()
     if name.startswith("_Z"):
         name = _unmangled(name) or name
@@ -27,7 +32,7 @@ def short_name(text: str) -> str:
         name = _cpp(name)
     elif "_tilesize" in name:
         name = re.sub(r"_(stage\d+|warpsize\w+?|warpgroupsize\w+?|g\d+|align\w+?)(?=_|$)|_execute\w*_kernel\w*$|_kernel__\w+$", "", name)
-    return _cut(name) or UNNAMED
+    return " ".join(name.split())
 
 
 _CPP = re.compile(r"\w[<(]")
@@ -177,7 +182,6 @@ def _unmangled(name: str) -> str | None:
 
 
 def _cut(name: str) -> str:
-    name = " ".join(name.split())
     if len(name) <= WIDTH:
         return name
     tail = 14
