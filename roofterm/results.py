@@ -242,6 +242,34 @@ class RankRow(msgspec.Struct):
     last_pct: float | None = None
     """share of the matched collectives to which it came last"""
     late: bool | None = None
+    host_wait_us: float | None = None
+    """of the idle time, what the device waited for the host's next launch"""
+
+
+class RankGroup(msgspec.Struct):
+    """A process group of a job: times (us) and bytes are means a step and device, without steps of the whole file."""
+
+    name: str | None
+    """as its calls tell it"""
+    role: str | None
+    """tensor, pipeline, expert, context, data or world, by the name; None: it tells nothing"""
+    ranks: list[int]
+    """members; empty: the files do not list them"""
+    size: int | None
+    seen: int
+    """ranks of it that the profile holds"""
+    calls: float
+    least_calls: int
+    """calls of the rank that made fewest, in the whole file; unlike `most_calls` where calls are unequal or missing"""
+    most_calls: int
+    matched_pct: float
+    """share of the calls that were matched over the ranks"""
+    total_us: float
+    wait_us: float | None
+    transfer_us: float | None
+    message_bytes: float | None
+    bus_bw: float | None
+    """bytes/s over the transfers of matched calls (nccl-tests' factors)"""
 
 
 class MemoryPool(msgspec.Struct):

@@ -6,6 +6,7 @@ every source tells it. Nothing is ever linked from one source to another.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -96,6 +97,31 @@ def merge(profiles: Sequence[Profile], *, consumed: bool = False) -> Profile:
     merged.hlo_facts = merged.hlo_facts.unique("op", keep="first", maintain_order=True)
     merged.hlo_roles = merged.hlo_roles.unique("op", keep="first", maintain_order=True)
     return merged
+
+
+def shift_sources(profile: Profile, by_ps: Sequence[int]) -> Profile:
+    """The profile with all times of each source moved by so many ps; one number a source.
+
+    The earliest slice keeps its place on the axis at zero or later: the whole profile is moved if one came before it.
+    """
+    by = np.asarray(by_ps, np.int64)
+    tracks = profile.tracks["source"].to_numpy()
+    of_slice = by[tracks[profile.slices["track"].to_numpy()]]
+    start = profile.slices["start_ps"].to_numpy() + of_slice
+    before = min(int(start.min()), 0) if start.size else 0
+    shifted = dataclasses.replace(profile)
+    for frame, column in TIMES.items():
+        table: pl.DataFrame = getattr(profile, frame)
+        if frame in ("counters", "steps"):
+            moved = by[table["source"].to_numpy()]
+        elif frame in ("slices", "memory", "flows", "instants"):
+            moved = by[tracks[table["track"].to_numpy()]]
+        else:
+            moved = of_slice[table["slice"].to_numpy()]
+        setattr(shifted, frame, table.with_columns(pl.Series(column, table[column].to_numpy() + moved - before)))
+    if profile.zero_unix_ns is not None:
+        shifted.zero_unix_ns = profile.zero_unix_ns + before // 1000
+    return shifted
 
 
 def _column(

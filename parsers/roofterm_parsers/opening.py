@@ -17,7 +17,7 @@ from roofterm_parsers.memory_limit import default_limit_bytes
 from roofterm_parsers.merging import merge
 from roofterm_parsers.profile import Profile, Warning
 from roofterm_parsers.progress import Progress, Tracker
-from roofterm_parsers.ranks import assign_ranks
+from roofterm_parsers.ranks import assign_ranks, missing_ranks
 from roofterm_parsers.reading import look_into, read_input
 
 __all__ = ["Progress", "open_profile"]
@@ -121,7 +121,7 @@ def _read(inputs: Sequence[Input], tracker: Tracker, *, max_memory: int, workers
 
 
 def _number_ranks(parts: Sequence[Profile]) -> list[Warning]:
-    """Give each source its rank; a warning if they had to be numbered by the order of the files."""
+    """Give each source its rank; a warning if they had to be numbered by the order of the files, or if some are missing."""
     sources = [source for part in parts for source in part.sources]
     hosts = {(source.run, source.host) for source in sources}
     if len(sources) == 1 and sources[0].format in ("xplane", "xla_json"):
@@ -131,7 +131,10 @@ def _number_ranks(parts: Sequence[Profile]) -> list[Warning]:
     for part in parts:
         part.sources = [msgspec.structs.replace(source, rank=next(numbered)) for source in part.sources]
     known_by_host = len(hosts) == len(sources) and all(source.host for source in sources)
-    return [Warning("rank", told)] if told is not None and not known_by_host else []
+    if told is not None:
+        return [] if known_by_host else [Warning("rank", told)]
+    absent = missing_ranks(ranks, [source.world_size for source in sources]) if len(sources) > 1 else None
+    return [Warning("missing_ranks", absent)] if absent is not None else []
 
 
 def _bytes_of(inputs: Sequence[Input]) -> int | None:

@@ -47,6 +47,30 @@ def assign_ranks(stated: Sequence[int | None], paths: Sequence[str]) -> tuple[li
     return _by_order(stated, paths)
 
 
+def missing_ranks(ranks: Sequence[int | None], world_sizes: Sequence[int | None]) -> str | None:
+    """A sentence that names the ranks of the job that are not here; None if all are, or if the files do not tell how many there are."""
+    sizes = {size for size in world_sizes if size is not None}
+    known = [rank for rank in ranks if rank is not None]
+    if len(sizes) != 1 or len(known) < len(ranks) or not known:
+        return None
+    (size,) = sizes
+    absent = sorted(set(range(size)) - set(known))
+    if not absent or max(known) >= size:
+        return None
+    return f"{len(absent)} of the job's {size} ranks {'is' if len(absent) == 1 else 'are'} not here: {number_ranges(absent)}"
+
+
+def number_ranges(numbers: Sequence[int]) -> str:
+    """Numbers as people list them: 0-3, 7."""
+    runs: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
+
+
 def _numberings(paths: Sequence[str]) -> list[list[int | None]]:
     by_word = [[_number(path, word) for path in paths] for word in (*_WORDS, *_WEAK_WORDS)]
     return [[rank_in(path) for path in paths], *by_word]

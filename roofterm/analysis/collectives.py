@@ -26,9 +26,6 @@ SMALL_BYTES = 32 * 1024
 LINK_DOMAINS = {"gb200": 72, "gb300": 72}
 """Devices behind one NVLink switch, by model, where it is not a board of eight."""
 
-CLOCKS_PCT = 10.0
-"""With more than this share of meetings that no moment holds, the ranks' clocks disagree."""
-
 US_PS = 1e6
 PS_PER_S = 1e12
 
@@ -41,7 +38,7 @@ def collective_table(calls: pl.DataFrame, matched: pl.DataFrame, device: DeviceI
     rates = level_rates(device) if device is not None else {}
     link = rates["link"][1] if "link" in rates else None
     domain = LINK_DOMAINS.get(device.model or "", LINK_DOMAIN) if device is not None else LINK_DOMAIN
-    meetings = matched.select("slice", "participants", "wait_ps", "transfer_ps", "meets")
+    meetings = matched.select("slice", "participants", "wait_ps", "transfer_ps")
     rows = calls.join(meetings, on="slice", how="left", maintain_order="left")
     rows = rows.with_columns(length_ps=pl.col("end_ps") - pl.col("start_ps"), inside=_inside(calls, domain))
     table = rows.group_by("kind", "group", "group_size", "message_bytes", "dtype", maintain_order=True).agg(*_aggregates())
@@ -79,7 +76,6 @@ def _aggregates() -> list[pl.Expr]:
         pl.when(met.any()).then(pl.col("transfer_ps").sum()).alias("transfer_ps"),
         met.all().alias("all_matched"),
         pl.col("participants").min(),
-        (100 * (~pl.col("meets")).mean()).alias("apart_pct"),
         pl.col("wire_bytes").first(),
         pl.col("inside").drop_nulls().all().alias("inside"),
         pl.col("inside").is_null().all().alias("unknown_group"),
@@ -102,8 +98,6 @@ def _notes(table: pl.DataFrame) -> pl.Series:
             said.append("group unknown")
         elif not row["inside"]:
             said.append("the group reaches beyond one link domain")
-        if (row["apart_pct"] or 0) > CLOCKS_PCT:
-            said.append("the ranks' clocks disagree: waits are doubtful")
         notes.append("; ".join(said) or None)
     return pl.Series("note", notes, dtype=pl.String)
 

@@ -13,10 +13,9 @@ PARTS = {
     "compute_us": "compute",
     "exposed_comm_us": "exposed communication",
     "exposed_copy_us": "exposed copies",
-    "host_wait_us": "idle, waiting for the host",
-    "kernel_gap_us": "idle between kernels",
+    "idle_us": "idle",
 }
-"""Parts of a step that add up to it (host wait and kernel gaps are all idle time)."""
+"""Parts of a step, which add up to it."""
 
 TOLD = 3
 """So many rows of a kind are named."""
@@ -47,7 +46,12 @@ def _parts(found: Comparison) -> str | None:
         return None
     rows = [row for name in PARTS if (row := _figure(found, name)) is not None and _counts(row) and _notable(found, row)]
     rows.sort(key=lambda row: -abs(row["change"]))
-    return "of which " + "; ".join(f"{PARTS[row['name']]} {_signed(row)}" for row in rows) if rows else None
+    return "of which " + "; ".join(f"{PARTS[row['name']]} {_signed(row)}{_of_idle(found, row)}" for row in rows) if rows else None
+
+
+def _of_idle(found: Comparison, row: dict[str, Any]) -> str:
+    wait = _figure(found, "host_wait_us") if row["name"] == "idle_us" else None
+    return f" (of it waiting for the host {_signed(wait)})" if wait is not None and _counts(wait) and _notable(found, wait) else ""
 
 
 def _kernels(found: Comparison) -> str | None:

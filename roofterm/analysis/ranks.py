@@ -72,10 +72,11 @@ def _row(profile: Profile, source: int, steps: Sequence[StepRow], lines: Sequenc
         idle_us=known["idle_us"],
         busy_pct=_share(known["dur_us"], known["idle_us"]),
         launches=known["launches"],
+        host_wait_us=known.get("host_wait_us"),
     )
 
 
-_MEANS = ("dur_us", "compute_us", "comm_us", "exposed_comm_us", "exposed_copy_us", "idle_us", "launches")
+_MEANS = ("dur_us", "compute_us", "comm_us", "exposed_comm_us", "exposed_copy_us", "idle_us", "host_wait_us", "launches")
 
 
 def _whole_file(lines: Sequence[DeviceLine]) -> dict[str, float | None]:

@@ -41,6 +41,7 @@ from roofterm.analysis.op_groups import split_by
 from roofterm.analysis.overlap import hiding
 from roofterm.analysis.phase_table import phase_breakdown, phase_rows
 from roofterm.analysis.phases import host_phases, phase_names, work_phases
+from roofterm.analysis.rank_groups import rank_groups
 from roofterm.analysis.ranks import rank_rows
 from roofterm.analysis.roofline import Bounded, above_roof, bounded, flops_total, roof_warnings, roofline
 from roofterm.analysis.row_filter import row_predicate, split_by_columns
@@ -60,6 +61,7 @@ from roofterm_parsers.profile import Profile, Warning
 
 if TYPE_CHECKING:
     from roofterm import results
+    from roofterm.analysis.clocks import Clocks
     from roofterm.analysis.model_config import ModelConfig
 
 T = TypeVar("T")
@@ -88,6 +90,8 @@ class Study:
         """what tells the iterations that stand for steps; None: the file marks its steps itself, or has none"""
         self.captures = captures
         self.roofs = roofs or RoofChoice()
+        self.clocks: Clocks | None = None
+        """how well the files of several ranks share an axis; None: one file, or nobody asked (`clocks.aligned_study`)"""
         self._kept: dict[object, object] = {}
 
     # Arrays over slices (index: slice id)
@@ -170,9 +174,14 @@ class Study:
         return collective_calls(self.profile, self.work, {device: line.compute for device, line in self.device_lines.items()})
 
     @cached_property
-    def matched_calls(self) -> pl.DataFrame:
-        """Collectives matched over ranks, schema `matching.MATCHED`."""
+    def order_matched(self) -> pl.DataFrame:
+        """Collectives matched over ranks by their order, schema `matching.MATCHED`, also those that never ran at the same time."""
         return match_calls(self.profile, self.collective_calls, {device: line.compute for device, line in self.device_lines.items()})
+
+    @cached_property
+    def matched_calls(self) -> pl.DataFrame:
+        """Collectives matched over ranks, schema `matching.MATCHED`: those that met."""
+        return self.order_matched.filter("meets")
 
     @cached_property
     def memory(self) -> Memory:
@@ -319,6 +328,13 @@ class Study:
             "ranks",
             lambda: rank_rows(self.profile, self.windows, self.steps(), self.device_lines, self.collective_calls, self.matched_calls),
         )
+
+    def rank_groups(self) -> list[results.RankGroup]:
+        """The process groups that collectives ran in, most time first; means over the steady steps."""
+        part = self.selection(STEADY)
+        calls = self.collective_calls.filter(pl.col("slice").is_in(part.work["slice"].implode()))
+        steps = self.profile.steps["number"].gather(part.windows["step"]).n_unique() if part.windows.height else 1
+        return self._keep("rank_groups", lambda: rank_groups(self.profile.sources, calls, self.matched_calls, max(steps, 1)))
 
     def memory_report(self) -> results.MemoryReport | None:
         """Peaks, holders, steps and pressure; None where the file holds nothing of memory."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from roofterm.analysis.categories.short import short_name
 from roofterm.analysis.compare import Comparison, compare, unit_of
 from roofterm.analysis.compare_notes import notes
 from roofterm.analysis.conditions import Condition, ConditionError, fires, parse_condition
@@ -138,7 +139,9 @@ def _texts(row: dict[str, Any]) -> dict[str, Any]:
     text = _TEXTS[row["unit"]]
     change = row["change"]
     sign = "+" if change is not None and change > 0 else ""
+    name = short_name(row["name"]) if row["level"] == "kernel" else row["name"]
     return row | {
+        "name": name,
         "base": text(row["base"]),
         "new": text(row["new"]),
         "change": UNKNOWN if change is None else sign + text(change),

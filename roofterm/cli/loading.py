@@ -48,6 +48,7 @@ def study_of(args: Arguments, roofs: RoofChoice | None = None) -> Study:
 
     Raises as `load` does.
     """
+    from roofterm.analysis.clocks import aligned_study
     from roofterm.analysis.model_config import load_config
     from roofterm.analysis.study import Study
     from roofterm.captures import open_captures
@@ -55,7 +56,7 @@ def study_of(args: Arguments, roofs: RoofChoice | None = None) -> Study:
     profile = load(args)
     captures = open_captures(profile, args.capture, cache=not args.no_cache, max_memory=memory_limit(args.max_memory))
     model = load_config(args.model) if args.model else None
-    return Study(profile, roofs or roofs_of(args), captures, model)
+    return aligned_study(Study(profile, roofs or roofs_of(args), captures, model))
 
 
 class ProgressLine:

@@ -25,8 +25,11 @@ def answer(
     head: dict[str, Any],
     most: int | None = None,
     notes: Sequence[str] = (),
+    beside: Sequence[str] = (),
 ) -> None:
-    """Write `table` in `args.format`: `head` are the keys of the JSON before `rows`, `notes` lines below the table for people.
+    """Write `table` in `args.format`: `head` are the keys of the JSON before `rows`, `notes` sentences below the table for people.
+
+    `beside`: lines of another table, between the two.
 
     Without `--top`, `most` rows, else 20 in text and Markdown, 100 in JSON and CSV. Raises UsageError for `--sort`.
     """
@@ -34,7 +37,9 @@ def answer(
     top = args.top if args.top is not None else most if most is not None else 20 if args.format in ("text", "markdown") else 100
     shown = table.head(top) if top else table
     content = _shown(args, shown, columns, head, table.height)
-    write(args, [*content, *(["", *folded(notes)] if notes else [])] if isinstance(content, list) else content)
+    if isinstance(content, list):
+        content = [*content, *beside, *(["", *folded(notes)] if notes else [])]
+    write(args, content)
 
 
 def folded(notes: Sequence[str]) -> list[str]:

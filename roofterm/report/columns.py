@@ -224,6 +224,7 @@ RANK_COLUMNS = (
     Column("last_pct", "came last", pct, short="last", about="of the matched collectives, those to which it came last"),
     Column("busy_pct", "busy", pct, about="of the step in which the device works"),
     Column("idle_us", "idle", duration_us, about="nothing runs on the device, a step"),
+    Column("host_wait_us", "host wait", duration_us, about="of the idle time, until the host's next launch had ended, a step"),
     Column("wait_us", "wait", duration_us, about="in collectives until the last rank came, hidden or not, a step"),
     Column("transfer_us", "transfer", duration_us, about="the shortest of the matched calls, a step"),
     Column("exposed_copy_us", "exposed copy", duration_us, needs_value=True, short="exp copy", about="copies under nothing else, a step"),
@@ -233,6 +234,21 @@ RANK_COLUMNS = (
     Column("devices", "devices", count, about="that worked"),
 )
 
+
+RANK_GROUP_COLUMNS = (
+    Column("called", "group", words, right=False, least=12, about="description or name of the process group"),
+    Column("role", "for", words, right=False, needs_value=True, about="what it splits: data, tensor, pipeline, expert, context"),
+    Column("members", "ranks", words, right=False, needs_value=True, about="its members"),
+    Column("seen_of", "seen", words, about="of its members, those whose files are here"),
+    Column("calls", "calls", amount, about="collectives, a step and device"),
+    Column("uneven", "unequal", words, needs_value=True, about="calls of the rank with fewest and of that with most"),
+    Column("matched_pct", "matched", pct, about="of the calls, those that were matched over the ranks"),
+    Column("total_us", "time", duration_us, about="in its collectives, a step and device"),
+    Column("wait_us", "wait", duration_us, about="of it until the last rank came"),
+    Column("transfer_us", "transfer", duration_us, about="the shortest of the matched calls"),
+    Column("message_bytes", "bytes", bytes_text, about="of its messages, a step and device"),
+    Column("bus_bw", "bus bandwidth", byte_rate, about="bytes on the wire over transfer time"),
+)
 
 CHANGE_COLUMNS = (
     Column("name", "name", words, right=False, least=20),

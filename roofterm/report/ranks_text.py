@@ -20,6 +20,14 @@ def ranks_lines(rows: Sequence[RankRow]) -> Iterator[str]:
     parts += [_spread("compute", rows, lambda row: row.compute_us), _spread("exposed comm", rows, lambda row: row.exposed_comm_us)]
     parts += [_spread("idle", rows, lambda row: row.idle_us)]
     yield f"{count(len(rows))}, {each}: {'; '.join(part for part in parts if part)}"
+    yield from late_lines(rows)
+
+
+def late_lines(rows: Sequence[RankRow]) -> Iterator[str]:
+    """Who is late and what it costs, the worst first; nothing of one rank alone."""
+    if len(rows) < 2:
+        return
+    each = "a step" if any(row.steps for row in rows) else "in the whole file"
     late = sorted((row for row in rows if row.late), key=lambda row: -(row.kept_waiting_us or 0.0))
     for row in late[:_LATE_SHOWN]:
         yield _late(row, each)

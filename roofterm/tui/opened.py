@@ -55,13 +55,14 @@ class Opened:
 
 def open_study(paths: Sequence[str], options: Options, progress: Callable[[Progress], None], cancelled: Callable[[], bool]) -> Opened:
     """Read the files and ask for the first figures. Raises ProfileError; Interrupted if cancelled."""
+    from roofterm.analysis.clocks import aligned_study
     from roofterm.analysis.study import Study
     from roofterm.captures import open_captures
     from roofterm_parsers.opening import open_profile
 
     profile = open_profile(list(paths), progress=progress, cancelled=cancelled, cache=options.cache)
     captures = open_captures(profile, options.capture, cache=options.cache, cancelled=cancelled)
-    return prepare(Study(profile, options.roofs, captures), options, title_of(paths))
+    return prepare(aligned_study(Study(profile, options.roofs, captures)), options, title_of(paths))
 
 
 def prepare(study: Study, options: Options, title: str) -> Opened:

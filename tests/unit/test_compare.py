@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from roofterm.analysis.compare import CHANGES, compare
+from roofterm.analysis.compare_notes import notes
 from roofterm.analysis.conditions import ConditionError, fires, parse_condition
+from roofterm.analysis.scope import Scope
 from roofterm.analysis.study import Study
 from roofterm.cli.main import main
 from tests.build import Build
@@ -74,6 +76,81 @@ def test_ops_are_compared_on_the_device_and_on_the_host():
     assert (device["name"], device["base"], device["new"]) == ("aten::mm", 10, 15)
     host = rows(stepped(10), stepped(15), "host op")
     assert (host["aten::mm"]["base"], host["aten::mm"]["status"]) == (17, "same")
+
+
+def test_a_change_is_judged_by_the_steps_own_spread():
+    """GEMMs of 10, 11, 12 us against 11, 12, 13: 1 us more, of a standard error of 0.82. Against 30, 31, 32 it is 20 us more."""
+    base = varying((10, 11, 12))
+    (near,) = rows(base, varying((11, 12, 13)), "kernel").values()
+    (far,) = rows(base, varying((30, 31, 32)), "kernel").values()
+    assert (near["change"], near["status"]) == (1, "within spread")
+    assert (far["change"], far["status"]) == (20, "changed")
+    # t of 4 degrees of freedom at 0.1 % is 8.610, variances are 1: 8.610 x sqrt(1/3 + 1/3).
+    assert far["spread"] == pytest.approx(8.610 * (2 / 3) ** 0.5, rel=1e-4)
+    (alone,) = rows(base, varying((30,)), "kernel").values()
+    assert (alone["spread"], alone["status"]) == (None, "differs")
+
+
+def varying(lengths: tuple[float, ...], name: str = "volta_sgemm", device: str = "NVIDIA H100 80GB HBM3", dims: str | None = None) -> Study:
+    """A step of 100 us for each length, with one kernel of it."""
+    build = Build(device_name=device)
+    for number, length in enumerate(lengths):
+        build.step(number, 100.0 * number, 100)
+        op = build.host("aten::mm", 100.0 * number, 20, external_id=number, dims=dims)
+        build.kernel(name, 100.0 * number + 10, length, launch=build.call(100.0 * number + 2, 3), op=op)
+    return Study(build.profile())
+
+
+def test_kernels_meet_by_what_they_compute_and_keep_their_names():
+    """Another tile and stage count of one GEMM: one row, with both names."""
+    base = varying((10, 10), "ampere_bf16_s16816gemm_bf16_128x64_ldg8_f2f_stages_64x3_tn")
+    new = varying((12, 12), "ampere_bf16_s16816gemm_bf16_64x64_ldg8_f2f_stages_32x5_tn")
+    (row,) = rows(base, new, "kernel").values()
+    assert (row["name"], row["change"], row["status"]) == ("ampere_bf16_s16816gemm_bf16_f2f_tn", 2, "changed")
+    assert row["base_name"].endswith("128x64_ldg8_f2f_stages_64x3_tn")
+    assert row["new_name"].endswith("64x64_ldg8_f2f_stages_32x5_tn")
+
+
+def test_ops_are_matched_by_their_shapes_too_where_both_have_them():
+    small, large = "[[64,64],[64,64]]", "[[128,64],[64,64]]"
+    found = rows(varying((10, 10), dims=small), varying((10, 10), dims=large), "op with shapes")
+    assert {name: row["status"] for name, row in found.items()} == {f"aten::mm {small}": "removed", f"aten::mm {large}": "added"}
+    assert rows(varying((10, 10)), varying((10, 10), dims=large), "op with shapes") == {}
+
+
+def test_two_vendors_are_compared_by_op_and_said_to_be_two():
+    found = compare(varying((10, 10)), varying((15, 15), "Cijk_Ailk_Bljk_BBS", device="AMD Instinct MI300X"))
+    assert found.two_vendors
+    assert any("two vendors" in note for note in notes(found))
+    statuses = {(row["level"], row["name"]): row["status"] for row in found.changes.iter_rows(named=True)}
+    assert statuses["op", "aten::mm"] == "changed"
+    assert (statuses["kernel", "volta_sgemm"], statuses["kernel", "Cijk_Ailk_Bljk_BBS"]) == ("removed", "added")
+
+
+def test_the_notes_say_what_a_comparison_comes_to():
+    """10 us more of compute in steps of 100 us, all of it a GEMM, and as much less idle time before the next launch."""
+    said = notes(compare(varying((10, 10, 10)), varying((20, 20, 20))))
+    assert said[0] == "step: 100.0 us on both sides"
+    assert said[1] == "of which compute +10.00 us; idle -10.00 us"
+    assert said[2] == "kernels: volta_sgemm +10.00 us"
+    assert notes(compare(varying((10,)), varying((20,))))[-1] == "one step on a side: no spread to judge changes by"
+    same = notes(compare(varying((10, 10)), varying((10, 10))))
+    assert same == ["step: 100.0 us on both sides", "kernel time unchanged"]
+
+
+def test_steps_that_are_asked_for_are_compared():
+    base, new = varying((10, 10, 50)), varying((10, 10, 10))
+    found = compare(base, new, Scope(step="2"))
+    (kernel,) = (row for row in found.changes.iter_rows(named=True) if row["level"] == "kernel")
+    assert (kernel["base"], kernel["new"], found.base_text) == (50, 10, "step 2")
+
+
+def test_a_filter_speaks_of_rows_and_of_slices():
+    """Kernels of 10 and 20 us in two steps: longer than 15 us is the second alone, 20 us in two steps; more calls than one has none."""
+    base = varying((10, 20))
+    found = compare(base, base, Scope(step="steady", where="dur>15us cat:gemm")).changes
+    assert found.filter(level="kernel").select("name", "base", "base_calls").rows() == [("volta_sgemm", 10.0, 0.5)]
+    assert compare(base, base, Scope(step="steady", where="calls>2")).changes.filter(level="kernel").height == 0
 
 
 def test_without_steps_whole_files_are_compared():
@@ -166,11 +243,12 @@ def test_texts_have_their_units_and_csv_its_numbers(capsysbinary: pytest.Capture
     paths = [str(RANKS / f"rank{rank}.pt.trace.json.gz") for rank in (0, 1)]
     _, out, _ = run(capsysbinary, *paths)
     (line,) = [line for line in out.splitlines() if line.startswith("compute_us")]
-    assert line.split()[1:] == ["103.2", "ms", "113.7", "ms", "+10.46", "ms", "+10.1%"]
+    # Steps of 103 ms against 103, 134 and 104: the one slow step makes the change no surprise.
+    assert line.split()[1:9] == ["103.2", "ms", "113.7", "ms", "+10.46", "ms", "+10.1%", "~"]
     _, out, _ = run(capsysbinary, *paths, "--format", "csv", "--top", "1")
     levels = [line.split(",")[0] for line in out.splitlines()[1:]]
-    assert sorted(set(levels)) == ["category", "host op", "kernel", "op", "step"]
-    assert [levels.count(level) for level in ("category", "kernel", "op", "host op")] == [1, 1, 1, 1]
+    assert sorted(set(levels)) == ["category", "host op", "host phase", "kernel", "op", "op with shapes", "phase", "step"]
+    assert {levels.count(level) for level in levels if level != "step"} == {1}
 
 
 def test_where_chooses_rows(capsysbinary: pytest.CaptureFixture[bytes]):

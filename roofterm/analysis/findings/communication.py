@@ -73,11 +73,8 @@ def _exposed(e: Evidence, device: int) -> Intervals:
 
 
 def _waits(e: Evidence) -> tuple[dict[int, Intervals], int]:
-    """When each device waits in its collectives for others that have not arrived, and how many meetings were matched.
-
-    Where the last one came after the first had left, the calls did not meet: clocks or the matching are wrong.
-    """
-    matched = e.study.matched_calls.filter("meets")
+    """When each device waits in its collectives for others that have not arrived, and how many meetings were matched."""
+    matched = e.study.matched_calls
     if matched.height == 0:
         return {}, 0
     work = e.study.work.select("slice", "device", "start_ps", "end_ps")
