@@ -15,7 +15,7 @@ from roofterm_parsers.errors import Interrupted, ProfileError, TooLarge
 from roofterm_parsers.inputs import Input
 from roofterm_parsers.memory_limit import default_limit_bytes
 from roofterm_parsers.merging import merge
-from roofterm_parsers.profile import Profile, Warning
+from roofterm_parsers.profile import DEVICE_ALONE, Profile, Warning
 from roofterm_parsers.progress import Progress, Tracker
 from roofterm_parsers.ranks import assign_ranks, missing_ranks
 from roofterm_parsers.reading import look_into, read_input
@@ -37,13 +37,15 @@ def open_profile(
     cache: bool = True,
     max_memory: int | None = None,
     workers: int | None = None,
+    device_alone: bool = False,
 ) -> Profile:
     """Read a profile from a file, a folder, a quoted glob, "-" (standard input), a URL, or a list of these.
 
     `progress` is told how far reading has come, at most twenty times a second; `cancelled` is asked between reads, and
     stops loading with `Interrupted`. With `cache`, a profile that took long to read is kept under XDG_CACHE_HOME and
     found again. `max_memory` (bytes) bounds what may be taken; by default 60 % of what is free in the container.
-    `workers`: processes that decode large JSON; by default as many as this process may use cores.
+    `workers`: processes that decode large JSON; by default as many as this process may use cores. `device_alone`: where a
+    TPU's XPlane profile is not kept yet, read its devices' lines without the host's, and do not keep it.
 
     Of a folder with several runs the newest is opened, and a warning names the others; `Source.metadata["runs"]` lists
     them all. A bad file among several is left out with a warning that names it. Raises ProfileError, with a sentence for
@@ -57,7 +59,8 @@ def open_profile(
     try:
         found = discover(words, partial(look_into, max_memory=limit, tracker=Tracker(None, cancelled)))
         tracker = Tracker(progress, cancelled, _bytes_of(found.inputs), len(found.inputs))
-        profile = _from_cache_or_files(found, tracker, use_cache=cache, max_memory=limit, workers=workers)
+        read = partial(_read, max_memory=limit, workers=workers, device_alone=device_alone)
+        profile = _from_cache_or_files(found, tracker, use_cache=cache, read=read)
     except MemoryError as error:
         raise TooLarge(f"{words[0]}: needs more memory than there is; open fewer ranks, or record fewer steps", words[0]) from error
     profile.key = kept.key_of(found.inputs)
@@ -68,7 +71,7 @@ def open_profile(
     return profile
 
 
-def _from_cache_or_files(found: Found, tracker: Tracker, *, use_cache: bool, max_memory: int, workers: int | None) -> Profile:
+def _from_cache_or_files(found: Found, tracker: Tracker, *, use_cache: bool, read: Callable[..., Profile]) -> Profile:
     key = kept.key_of(found.inputs) if use_cache else None
     told: list[Warning] = []
     if key is not None:
@@ -77,8 +80,9 @@ def _from_cache_or_files(found: Found, tracker: Tracker, *, use_cache: bool, max
         if profile is not None:
             return profile
     started = time.perf_counter()
-    profile = _read(found.inputs, tracker, max_memory=max_memory, workers=workers)
-    if key is not None and kept.is_worth(_bytes_of(found.inputs) or 0, time.perf_counter() - started):
+    profile = read(found.inputs, tracker)
+    whole = not any(source.metadata.get(DEVICE_ALONE) for source in profile.sources)
+    if key is not None and whole and kept.is_worth(_bytes_of(found.inputs) or 0, time.perf_counter() - started):
         tracker.phase("cache")
         warning = kept.store(key, profile, found.inputs, stopped=tracker.cancelled)
         told += [warning] if warning is not None else []
@@ -86,13 +90,13 @@ def _from_cache_or_files(found: Found, tracker: Tracker, *, use_cache: bool, max
     return profile
 
 
-def _read(inputs: Sequence[Input], tracker: Tracker, *, max_memory: int, workers: int | None) -> Profile:
+def _read(inputs: Sequence[Input], tracker: Tracker, *, max_memory: int, workers: int | None, device_alone: bool) -> Profile:
     parts: list[Profile] = []
     flaws: list[str] = []
     taken = 0
     for file in inputs:
         try:
-            parts.append(read_input(file, tracker, max_memory=max(max_memory - taken, 1), workers=workers))
+            parts.append(read_input(file, tracker, max_memory=max(max_memory - taken, 1), workers=workers, device_alone=device_alone))
         except (Interrupted, TooLarge):
             raise
         except ProfileError as error:

@@ -17,6 +17,9 @@ import polars as pl
 PARSER_VERSION = 5
 """Raise it when a parser reads the same bytes into different frames: cached profiles of other versions are read anew."""
 
+DEVICE_ALONE = "device_alone"
+"""In a source's metadata: its host's lines were left unread."""
+
 ROOT = 0xFFFFFFFF
 """`slices.parent` of a slice that lies in no other."""
 

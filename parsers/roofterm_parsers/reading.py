@@ -43,8 +43,8 @@ def look_into(file: Input, max_memory: int, tracker: Tracker) -> Look:
     return Look(format=what, sure=what == "xplane" or speaks_of_events(head))
 
 
-def read_input(file: Input, tracker: Tracker, *, max_memory: int, workers: int | None) -> Profile:
-    """The profile in one input, with what its container had to say.
+def read_input(file: Input, tracker: Tracker, *, max_memory: int, workers: int | None, device_alone: bool = False) -> Profile:
+    """The profile in one input, with what its container had to say. `device_alone`: see `xplane.reader.read`.
 
     Raises ProfileError if it is none, or holds nothing on the time axis; Interrupted if loading is stopped.
     """
@@ -58,7 +58,7 @@ def read_input(file: Input, tracker: Tracker, *, max_memory: int, workers: int |
             path=file.path, format="xplane" if what == "xplane" else "chrome", container=stream.container, run=file.run, host=file.host
         )
         if what == "xplane":
-            profile = _read_xplane(file, stream, source, tracker)
+            profile = _read_xplane(file, stream, source, tracker, device_alone)
         else:
             profile = _read_chrome(stream, source, tracker, max_memory=max_memory, workers=workers)
         if not _has_anything(profile):
@@ -105,7 +105,7 @@ def _read_chrome(stream: Stream, source: Source, tracker: Tracker, *, max_memory
     return read(stream, source, at_block, workers=workers, max_memory=max_memory, cancelled=tracker.cancelled)
 
 
-def _read_xplane(file: Input, stream: Stream, source: Source, tracker: Tracker) -> Profile:
+def _read_xplane(file: Input, stream: Stream, source: Source, tracker: Tracker, device_alone: bool) -> Profile:
     from roofterm_parsers.xplane.reader import read
 
     most = stream.max_memory // XPLANE_PER_MEMORY
@@ -114,10 +114,10 @@ def _read_xplane(file: Input, stream: Stream, source: Source, tracker: Tracker) 
         with open(file.location, "rb") as opened:
             mapped = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
         stream.bytes_expanded = len(mapped)
-        return read(memoryview(mapped), source, tracker.watch, cancelled=tracker.cancelled)
+        return read(memoryview(mapped), source, tracker.watch, cancelled=tracker.cancelled, device_alone=device_alone)
     data = _all_of(stream, most)
     tracker.phase("linking")
-    return read(data, source, lambda _: tracker.watch(0), cancelled=tracker.cancelled)
+    return read(data, source, lambda _: tracker.watch(0), cancelled=tracker.cancelled, device_alone=device_alone)
 
 
 def _all_of(stream: Stream, most: int) -> bytes:

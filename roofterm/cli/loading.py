@@ -25,8 +25,11 @@ if TYPE_CHECKING:
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-def load(args: Arguments) -> Profile:
-    """The profile of the command's PATHs. Raises ProfileError; Interrupted after Ctrl+C, SIGTERM or SIGHUP."""
+def load(args: Arguments, *, device_alone: bool = False) -> Profile:
+    """The profile of the command's PATHs; `device_alone`: see `open_profile`.
+
+    Raises ProfileError; Interrupted after Ctrl+C, SIGTERM or SIGHUP.
+    """
     show = sys.stderr.isatty() and not args.quiet
     line = ProgressLine() if show else None
     with _stopping() as stop:
@@ -37,6 +40,7 @@ def load(args: Arguments) -> Profile:
                 cancelled=stop.is_set,
                 cache=not args.no_cache,
                 max_memory=memory_limit(args.max_memory),
+                device_alone=device_alone,
             )
         finally:
             if line:

@@ -15,7 +15,7 @@ from roofterm.analysis.scope import Scope, ScopeError
 from roofterm.analysis.study import Study
 from roofterm.cli.arguments import Arguments
 from roofterm.cli.errors import DONE, UsageError
-from roofterm.cli.loading import study_of
+from roofterm.cli.loading import load, study_of
 from roofterm.cli.output import width, write
 from roofterm.cli.report import explain
 from roofterm.cli.selecting import scope_of
@@ -43,9 +43,9 @@ PLOT_WIDTH, PLOT_HEIGHT = 110, 22
 def run(args: Arguments) -> int:
     if args.label:
         return several(args)
-    study = study_of(args)
     if args.xprof:
-        return _xprof(args, study)
+        return _xprof(args)
+    study = study_of(args)
     scope = scope_of(args, "steady")
     try:
         roofline = study.roofline(scope, 0)
@@ -131,11 +131,11 @@ def plot(
     return plain_plot(rows, roofs, key, width=min(width(), PLOT_WIDTH), height=PLOT_HEIGHT, look=look, path=path).splitlines()
 
 
-def _xprof(args: Arguments, study: Study) -> int:
+def _xprof(args: Arguments) -> int:
     from roofterm.analysis.xprof.roofline import xprof_roofline
 
     try:
-        table = xprof_roofline(study.profile, args.xprof)
+        table = xprof_roofline(load(args, device_alone=True), args.xprof)
     except ValueError as why:
         raise UsageError(f"--xprof {args.xprof}: {why}") from why
     write(args, encode(table))

@@ -28,6 +28,8 @@ FIRST_TAGS = np.zeros(256, bool)
 FIRST_TAGS[[0x08, 0x10, 0x18, 0x22, 0x28]] = True
 """What an event may begin with: its fields' tags (writers put the metadata's id first)."""
 STEPS_TRIED = 6
+STEPS_TO_MEET = 32
+"""More than an event of the usual kind has stats."""
 
 
 class Boundaries(NamedTuple):
@@ -102,11 +104,14 @@ def _walk_together(data: Buffer, array: U8, at: int, end: int) -> tuple[I64, int
         visited[-1][~good] = -1
         here = np.where(good, following, here)
         moving = good & (here < limits)
-    return _believe(data, np.array(visited, np.int64).T, here, limits, at, end)
+    return _believe(data, np.ascontiguousarray(np.array(visited, np.int64).T), here, limits, at, end)
 
 
 def _believe(data: Buffer, visited: I64, arrived: I64, limits: I64, at: int, end: int) -> tuple[I64, int]:
     """Join the walks: each from where the one before arrived. Stops at the first field that is no event."""
+    whole = _met_early(visited, arrived, limits, at)
+    if whole is not None:
+        return whole, int(arrived[-1])
     joined: list[I64] = []
     for row, there, limit in zip(visited, arrived.tolist(), limits.tolist(), strict=True):
         steps = row[row >= 0]
@@ -130,6 +135,22 @@ def _believe(data: Buffer, visited: I64, arrived: I64, limits: I64, at: int, end
             if at < limit:  # the walk met something else than an event
                 return np.concatenate(joined), at
     return np.concatenate(joined), at
+
+
+def _met_early(visited: I64, arrived: I64, limits: I64, at: int) -> I64 | None:
+    """All steps joined, if each walk comes through where the one before arrived within its first steps; else None.
+
+    Guesses that lie on a stat of an event go on with the next event, so that this is the usual case. The steps before they
+    met are struck out of `visited`.
+    """
+    if visited[0, 0] != at or bool((arrived < limits).any()):
+        return None
+    first = visited[1:, :STEPS_TO_MEET]
+    met = first == arrived[:-1, None]
+    if not met.any(axis=1).all():
+        return None
+    first[np.arange(first.shape[1]) < np.argmax(met, axis=1)[:, None]] = -1
+    return visited[visited >= 0]
 
 
 def _guesses(array: U8, near: I64, end: int) -> I64:
@@ -166,14 +187,15 @@ def _followed(array: U8, at: I64, end: int) -> NDArray[np.bool_]:
 def _lengths(array: U8, tag_at: I64) -> tuple[I64, I64]:
     """Lengths (bytes) behind the tags, and where the payloads begin."""
     last = array.size - 1
-    value = np.zeros(tag_at.size, np.int64)
-    at = tag_at + 1
-    open_ = np.arange(tag_at.size)
-    for shift in range(0, 63, 7):
-        byte = array[np.minimum(at[open_], last)].astype(np.int64)
-        value[open_] |= (byte & 127) << shift
-        at[open_] += 1
-        open_ = open_[byte >= 128]
+    value = array[np.minimum(tag_at + 1, last)].astype(np.int64)
+    behind = tag_at + 2
+    open_ = np.flatnonzero(value >= 128)
+    value[open_] &= 127
+    for shift in range(7, 63, 7):
         if open_.size == 0:
             break
-    return value, at
+        byte = array[np.minimum(behind[open_], last)].astype(np.int64)
+        value[open_] |= (byte & 127) << shift
+        behind[open_] += 1
+        open_ = open_[byte >= 128]
+    return value, behind

@@ -37,7 +37,7 @@ def add_device_line(making: Making, plane: Plane, line: Line, device: int, modul
     rows = _metadata_rows(making, plane, code, modules) if op_line else []
     categories = [making.hlo.ops[row]["category"] or "" if row >= 0 else "" for row in rows] or [""] * len(code.ids)
     texts = [event_name(plane, metadata) for metadata in code.ids]
-    names = np.array([making.gather.name(text, cat) for text, cat in zip(texts, categories, strict=True)], np.int64)[code.of_event]
+    names = np.array([making.gather.name(text, cat) for text, cat in zip(texts, categories, strict=True)], np.uint32)[code.of_event]
     kinds = _stream_kinds(texts, code, stats) if kind is None else np.full(events.metadata.size, kind, np.uint8)
     ids = making.add_track(plane, line, track_kind(kind), names, kinds, device, stream_of(line.name))
     if kind is None:

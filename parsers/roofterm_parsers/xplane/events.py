@@ -98,7 +98,7 @@ def read_events(
         found: list[StatValue] = []
         event = Bytes(data, origin, start[a:b] - origin, end[a:b] - origin)
         aggregated += _read_block(block, event, columns[:, a:b], good[a:b], wanted, layouts, found)
-        for piece in found:
+        for piece in _in_order(found):
             piece.event = (piece.event + a).astype(np.int32)
             if piece.wire in (TEXT, RAW):
                 piece.value += np.uint64(origin)
@@ -155,12 +155,34 @@ class Bytes(NamedTuple):
         return layout_of(self.data, self.origin + int(self.start[row]), self.origin + int(self.end[row]), wanted)
 
 
+def _in_order(found: list[StatValue]) -> list[StatValue]:
+    """A block's pieces, those of several layouts that hold one stat put together in the events' order.
+
+    Sorting a block is done in the processor's cache; sorting a line is not.
+    """
+    by_stat: dict[int, list[StatValue]] = {}
+    for piece in found:
+        by_stat.setdefault(piece.stat, []).append(piece)
+    merged = []
+    for pieces in by_stat.values():
+        first = pieces[0]
+        if len(pieces) == 1 or any(piece.wire != first.wire for piece in pieces):
+            merged += pieces
+            continue
+        event = np.concatenate([piece.event for piece in pieces])
+        order = np.argsort(event, kind="stable")
+        value = np.concatenate([piece.value for piece in pieces])[order]
+        size = _sizes(pieces)[order] if first.wire in (TEXT, RAW) else None
+        merged.append(StatValue(first.stat, event[order], first.wire, value, size))
+    return merged
+
+
 def _column(parts: list[StatValue]) -> StatColumn:
     event = np.concatenate([part.event for part in parts])
     wire = np.repeat(np.array([part.wire for part in parts], np.uint8), [part.event.size for part in parts])
     value = np.concatenate([part.value for part in parts])
     texts = any(part.wire in (TEXT, RAW) for part in parts)
-    size = np.concatenate([np.zeros(part.event.size, np.int64) if part.size is None else part.size for part in parts]) if texts else None
+    size = _sizes(parts) if texts else None
     column = StatColumn(event, wire, value, size)
     if np.any(event[1:] < event[:-1]):
         column = _taken(column, np.argsort(event, kind="stable"))
@@ -168,6 +190,10 @@ def _column(parts: list[StatValue]) -> StatColumn:
     if twice.any():  # a stat stated twice: the last one counts, as for any protocol buffer field
         column = _taken(column, np.append(~twice, True))
     return column
+
+
+def _sizes(parts: list[StatValue]) -> I64:
+    return np.concatenate([np.zeros(part.event.size, np.int64) if part.size is None else part.size for part in parts])
 
 
 def _taken(column: StatColumn, which: NDArray[np.int64] | NDArray[np.bool_]) -> StatColumn:

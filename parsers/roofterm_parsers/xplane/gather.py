@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from roofterm_parsers.nesting import nest
 from roofterm_parsers.profile import FRAMES, empty
-from roofterm_parsers.xplane.wire import I64
+from roofterm_parsers.xplane.wire import I64, U32
 
 Column = NDArray[Any] | pl.Series
 
@@ -29,7 +29,7 @@ class Line:
     """the line's zero, ps, in the file's own time"""
     start_ps: I64
     dur_ps: I64
-    name: I64
+    name: U32
     kind: NDArray[np.uint8]
     at: I64
     first: int
@@ -46,7 +46,7 @@ class Gather:
     def name(self, text: str, category: str) -> int:
         return self.names.setdefault((text, category), len(self.names))
 
-    def add_line(self, base_ps: int, start_ps: I64, dur_ps: I64, name: I64, kind: NDArray[np.uint8], at: I64) -> tuple[int, I64 | None]:
+    def add_line(self, base_ps: int, start_ps: I64, dur_ps: I64, name: U32, kind: NDArray[np.uint8], at: I64) -> tuple[int, I64 | None]:
         """Add a track's slices; returns the id of the first, and the order they were put in (None: as given)."""
         later, longer = start_ps[1:] < start_ps[:-1], (start_ps[1:] == start_ps[:-1]) & (dur_ps[1:] > dur_ps[:-1])
         order: I64 | None = None
@@ -104,11 +104,11 @@ class Gather:
                 "start_ps": start,
                 "dur_ps": dur,
                 "track": track,
-                "name": np.concatenate([line.name for line in self.lines]).astype(np.uint32),
+                "name": np.concatenate([line.name for line in self.lines]),
                 "kind": np.concatenate([line.kind for line in self.lines]),
                 "parent": parent,
                 "depth": depth,
-                "offset": np.concatenate([line.at for line in self.lines]).astype(np.uint64),
+                "offset": np.concatenate([line.at for line in self.lines]).view(np.uint64),
             }
         )
 

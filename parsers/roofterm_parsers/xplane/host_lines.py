@@ -32,7 +32,7 @@ def add_host_line(making: Making, plane: Plane, line: Line, cpu_op: GpuOp) -> No
     stats = LineStats(making.data, plane, events)
     code = codes(events.metadata)
     texts = [event_name(plane, metadata) for metadata in code.ids]
-    names = np.array([making.gather.name(text, "") for text in texts], np.int64)[code.of_event]
+    names = np.array([making.gather.name(text, "") for text in texts], np.uint32)[code.of_event]
     kinds = _kinds(texts, code, stats)
     ids = making.add_track(plane, line, TrackKind.HOST, names, kinds, None, None)
     _add_steps(making, line, stats, ids, texts, code)

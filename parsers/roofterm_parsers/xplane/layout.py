@@ -19,6 +19,7 @@ METADATA, OFFSET, DURATION, STATS, OCCURRENCES = 1, 2, 3, 4, 5
 """Fields of XEvent."""
 COLUMNS = {METADATA: 0, OFFSET: 1, DURATION: 2}
 MOST_PLACES = 200
+_BYTE, _LENGTH = np.uint64(8), np.uint64(0x7F)
 
 
 @dataclass(slots=True)
@@ -30,6 +31,16 @@ class StatValue:
     wire: int
     value: U64
     size: I64 | None
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """A stat up to its value, where that is short: its tag, a length of one byte, its id, the value's tag. Compared as one word."""
+
+    word: np.uint64
+    mask: np.uint64
+    """all bits but the length's, of which only the top one must be clear"""
+    size: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +56,8 @@ class Place:
     """a stat begins here"""
     closes: bool = False
     """a stat ends here"""
+    head: Head | None = None
+    """what stands before this value, the tag included"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +74,14 @@ class Layout:
         found: list[StatValue] = []
         stat_end = stop
         for place in self.places:
-            fits &= block.bytes[at] == place.tag
-            at = at + 1
+            if place.head is None:
+                fits &= block.bytes[at] == place.tag
+                at = at + 1
+            else:
+                word = block.words[at]
+                fits &= (word & place.head.mask) == place.head.word
+                stat_end = at + 2 + ((word >> _BYTE) & _LENGTH).astype(np.int64)
+                at = at + place.head.size
             wire = place.tag & 7
             size: I64 | None = None
             value: U64 | None = None
@@ -120,8 +139,7 @@ def layout_of(data: Buffer, at: int, end: int, wanted: Collection[int]) -> Layou
                 return None
             tag = number << 3 | wire
             if number == STATS and wire == BYTES:
-                places.append(Place(tag, opens=True, closes=a == b))
-                _stat_places(data, a, b, wanted, places)
+                places += _stat_places(data, a, b, wanted)
                 continue
             aggregated |= number == OCCURRENCES
             places.append(Place(tag, column=COLUMNS.get(number) if wire == VARINT else None))
@@ -130,15 +148,33 @@ def layout_of(data: Buffer, at: int, end: int, wanted: Collection[int]) -> Layou
     return Layout(tuple(places), aggregated) if len(places) <= MOST_PLACES else None
 
 
-def _stat_places(data: Buffer, at: int, end: int, wanted: Collection[int], places: list[Place]) -> None:
+def _stat_places(data: Buffer, at: int, end: int, wanted: Collection[int]) -> list[Place]:
     inner = list(fields(data, at, end))
+    if any(number > 15 for number, *_ in inner):
+        raise WireError(at, "an unknown field")
     stat = next((a for number, wire, a, _ in inner if number == 1 and wire == VARINT), 0)
+    head = _head(data, at, inner, end - at)
+    places = [] if head is not None else [Place(STATS << 3 | BYTES, opens=True, closes=at == end)]
     for i, (number, wire, a, _) in enumerate(inner):
-        if number > 15:
-            raise WireError(at, "an unknown field")
         closes = i == len(inner) - 1
         if number == 1 and wire == VARINT:
-            places.append(Place(number << 3 | wire, equals=a, closes=closes))
-        else:
-            value = stat in wanted and 2 <= number <= 7
-            places.append(Place(number << 3 | wire, stat=stat if value else None, closes=closes))
+            if head is None:
+                places.append(Place(number << 3 | wire, equals=a, closes=closes))
+            continue
+        value = stat in wanted and 2 <= number <= 7
+        places.append(Place(number << 3 | wire, stat=stat if value else None, closes=closes, head=head))
+    return places
+
+
+def _head(data: Buffer, at: int, inner: list[tuple[int, int, int, int]], size: int) -> Head | None:
+    """The head of the stat whose message begins at data[at], if it has an id and then one value, and fits a word."""
+    if len(inner) != 2 or inner[0][0] != 1 or inner[0][1] != VARINT or inner[1][0] == 1 or size > _LENGTH:
+        return None
+    behind_id = inner[0][3]
+    known = bytes(data[at : behind_id + 1])
+    if len(known) > 6:
+        return None
+    tag = STATS << 3 | BYTES
+    word = int.from_bytes(bytes([tag, 0]) + known, "little")
+    mask = int.from_bytes(bytes([0xFF, 0x80]) + b"\xff" * len(known), "little")
+    return Head(np.uint64(word), np.uint64(mask), 2 + len(known))

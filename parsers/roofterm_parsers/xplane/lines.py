@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from roofterm_parsers.xplane.boundaries import boundaries
 from roofterm_parsers.xplane.events import Events, read_events
@@ -38,15 +39,25 @@ def read_line(data: Buffer, array: U8, at: int, end: int, wanted: Collection[int
     return line
 
 
-def base_of(data: Buffer, at: int, end: int) -> int | None:
-    """Time of the zero (ps) of the line in data[at:end], from its head; None for a line without events."""
-    base = 0
+class Head(NamedTuple):
+    """What stands before a line's events."""
+
+    name: str
+    base_ps: int
+    """time of the line's zero, ps"""
+
+
+def head_of(data: Buffer, at: int, end: int) -> Head | None:
+    """The head of the line in data[at:end]; None for a line without events."""
+    name, base = "", 0
     try:
-        for number, wire, a, _ in fields(data, at, end):
-            if number == 3 and wire == VARINT:
+        for number, wire, a, b in fields(data, at, end):
+            if number == 2 and wire == BYTES:
+                name = text(data, a, b)
+            elif number == 3 and wire == VARINT:
                 base = signed(a) * 1000
             elif number == 4:
-                return base
+                return Head(name, base)
     except WireError:
         pass
     return None

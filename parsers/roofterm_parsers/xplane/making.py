@@ -52,7 +52,7 @@ class Making:
         return 0
 
     def add_track(
-        self, plane: Plane, line: Line, kind: TrackKind, names: I64, kinds: NDArray[np.uint8], device: int | None, stream: int | None
+        self, plane: Plane, line: Line, kind: TrackKind, names: U32, kinds: NDArray[np.uint8], device: int | None, stream: int | None
     ) -> U32:
         """Make the line a track; returns the slice id of each of its events."""
         self.tracks.append(

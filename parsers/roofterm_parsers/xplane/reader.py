@@ -11,13 +11,13 @@ import numpy as np
 import polars as pl
 
 from roofterm_parsers.errors import Interrupted, ProfileError
-from roofterm_parsers.profile import DEVICES, LINKS, STEPS, TRACKS, Profile, Source, Warning, empty
+from roofterm_parsers.profile import DEVICE_ALONE, DEVICES, LINKS, STEPS, TRACKS, Kind, Profile, Source, Warning, empty
 from roofterm_parsers.xplane.device_lines import add_device_line
 from roofterm_parsers.xplane.devices import device_row, plain_stats
 from roofterm_parsers.xplane.gather import Gather
 from roofterm_parsers.xplane.host_lines import add_host_line
-from roofterm_parsers.xplane.kinds import DEVICE_STATS, HLO_PLANE, HOST_STATS, SILENT_PLANES, device_of
-from roofterm_parsers.xplane.lines import base_of, read_line
+from roofterm_parsers.xplane.kinds import DEVICE_STATS, HLO_PLANE, HOST_STATS, SILENT_PLANES, device_line_kind, device_of
+from roofterm_parsers.xplane.lines import head_of, read_line
 from roofterm_parsers.xplane.making import Making, Step
 from roofterm_parsers.xplane.programs import Programs, mean_event_costs
 from roofterm_parsers.xplane.space import Space, Value, looks_like_xplane, read_space
@@ -30,8 +30,10 @@ RELATIVE_BELOW_NS = 1 << 57
 _MODULE = re.compile(r"^(.*)\((\d+)\)$")
 
 
-def read(data: bytes | memoryview, source: Source, report: Callable[[int], None], *, cancelled: Callable[[], bool]) -> Profile:
-    """The profile in an XSpace.
+def read(
+    data: bytes | memoryview, source: Source, report: Callable[[int], None], *, cancelled: Callable[[], bool], device_alone: bool = False
+) -> Profile:
+    """The profile in an XSpace. `device_alone`: of TPUs' profiles without the host's lines, unless steps are numbered by them.
 
     `report` is told the bytes that were read since it was called last, `cancelled` is asked between blocks. Raises
     ProfileError where nothing is on the time axis, Interrupted when cancelled. Times are exact to the picosecond.
@@ -53,9 +55,10 @@ def read(data: bytes | memoryview, source: Source, report: Callable[[int], None]
     modules = _modules(space)
     devices: list[dict[str, Any]] = []
     lines_damaged = events_damaged = 0
+    host = not device_alone or _host_counts(view, space)
     for plane in space.planes:
         device = device_of(plane.name)
-        if plane.name in SILENT_PLANES:
+        if plane.name in SILENT_PLANES or (device is None and not host):
             continue
         row = len(devices)
         if device is not None:
@@ -73,6 +76,8 @@ def read(data: bytes | memoryview, source: Source, report: Callable[[int], None]
                 devices[row]["worked"] = True
     if making.gather.slices == 0:
         raise ProfileError(_nothing(space, source), source.path)
+    if not host:
+        source = msgspec.structs.replace(source, metadata={**source.metadata, DEVICE_ALONE: True})
     return _profile(making, space, source, devices, environment, programs, lines_damaged, events_damaged)
 
 
@@ -128,13 +133,31 @@ def _profile(
 def _reference_ps(data: Buffer, space: Space) -> int:
     """A time near those of most lines, ps, to count from."""
     bases = sorted(
-        base
+        head.base_ps
         for plane in space.planes
         if plane.name not in SILENT_PLANES
         for at, end in plane.lines
-        if (base := base_of(data, at, end)) is not None
+        if (head := head_of(data, at, end)) is not None
     )
     return bases[len(bases) // 2] if bases else 0
+
+
+def _host_counts(data: Buffer, space: Space) -> bool:
+    """Whether TPUs' figures hang on the host's lines: its annotations number the steps of a file that nobody has grouped."""
+    heads = [
+        head
+        for plane in space.planes
+        if (device := device_of(plane.name)) is not None and device.kind == "tpu"
+        for at, end in plane.lines
+        if (head := head_of(data, at, end)) is not None
+    ]
+    kinds = {device_line_kind(head.name, 0) for head in heads}
+    return Kind.KERNEL not in kinds or (Kind.STEP in kinds and not _grouped(space))
+
+
+def _grouped(space: Space) -> bool:
+    """Whether the profiler has numbered the events by step: all planes that hold any know of it."""
+    return all("group_id" in plane.stat_names.values() for plane in space.planes if plane.lines)
 
 
 def _environment(data: Buffer, space: Space) -> dict[str, Value]:
@@ -182,7 +205,7 @@ def _metadata(making: Making, space: Space, environment: dict[str, Value]) -> di
     return {
         **plain_stats(environment),
         "hosts": space.hosts,
-        "events_grouped": all("group_id" in plane.stat_names.values() for plane in space.planes if plane.lines),
+        "events_grouped": _grouped(space),
         "planes": {name: stats for name, stats in planes.items() if stats or device_of(name) is not None},
     }
 
