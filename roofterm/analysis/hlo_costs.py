@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
 
 from roofterm.analysis.categories.hlo import CONTAINERS
@@ -29,11 +30,7 @@ def hlo_items(profile: Profile, pieces: pl.DataFrame) -> tuple[pl.DataFrame, pl.
     they hold, and the start of an asynchronous op those of its end: they have none.
     """
     ops = profile.hlo_ops
-    linked = profile.hlo.select("slice", hlo="op").unique("slice", keep="first")
-    pieces = pieces.join(linked, on="slice", how="left", maintain_order="left")
-    run = _program_runs(profile, pieces) if linked.height else pl.Series("run", [None] * pieces.height, dtype=pl.UInt32)
-    pieces = pieces.with_columns(run=run)
-    pieces = _with_executions(pieces)
+    pieces = _with_executions(profile, pieces.with_columns(hlo=_by_slice(profile, profile.hlo, "op", pieces["slice"])))
     category = ops["category"].str.to_lowercase()
     void = category.is_in(list(CONTAINERS)).fill_null(False) | category.str.ends_with("-start").fill_null(False)
     # Where the compiler breaks bytes down by memory, those of HBM are their own; else all are taken as HBM's (XProf).
@@ -56,30 +53,48 @@ def on_device_clock(profile: Profile, work: pl.DataFrame) -> pl.DataFrame:
 
     Rates and bounds hold for the device's clock (XProf takes it too); windows of steps are the host's.
     """
-    if profile.device_clock.height == 0:
+    clock = profile.device_clock
+    if clock.height == 0:
         return work
-    clock = profile.device_clock.unique("slice", keep="first").rename({"start_ps": "clock_ps", "dur_ps": "ticks_ps"})
-    work = work.join(clock, on="slice", how="left", maintain_order="left")
-    start = pl.coalesce("clock_ps", "start_ps")
-    leaf = pl.col("own_ps") == pl.col("end_ps") - pl.col("start_ps")
+    start = pl.coalesce(_by_slice(profile, clock, "start_ps", work["slice"]), "start_ps")
+    ticks_ps = _by_slice(profile, clock, "dur_ps", work["slice"])
+    length = pl.col("end_ps") - pl.col("start_ps")
     return work.with_columns(
         start_ps=start,
-        end_ps=start + pl.coalesce("ticks_ps", pl.col("end_ps") - pl.col("start_ps")),
-        own_ps=pl.when(leaf).then(pl.coalesce("ticks_ps", "own_ps")).otherwise("own_ps"),
-    ).drop("clock_ps", "ticks_ps")
+        end_ps=start + pl.coalesce(ticks_ps, length),
+        own_ps=pl.when(pl.col("own_ps") == length).then(pl.coalesce(ticks_ps, "own_ps")).otherwise("own_ps"),
+    )
 
 
-def _with_executions(pieces: pl.DataFrame) -> pl.DataFrame:
-    """Pieces with hlo_instance, the number of the execution of an instruction that each belongs to, and hlo_cost."""
-    mine = pieces.filter(pl.col("hlo").is_not_null()).sort("start_ps", maintain_order=True)
+def _by_slice(profile: Profile, table: pl.DataFrame, column: str, slices: pl.Series) -> pl.Series:
+    """What a side table says of each of the slices, at first; null where it says nothing. A gather, as slices are rows."""
+    row = np.full(profile.slices.height, table.height, np.uint32)
+    row[table["slice"].to_numpy()[::-1]] = np.arange(table.height, dtype=np.uint32)[::-1]
+    return table[column].extend_constant(None, 1).gather(pl.Series(row[slices.to_numpy()]))
+
+
+def _with_executions(profile: Profile, pieces: pl.DataFrame) -> pl.DataFrame:
+    """Pieces with hlo_instance, the number of the execution of an instruction that each belongs to, and hlo_cost.
+
+    Where all kernels of an instruction have one name, each is an execution.
+    """
+    own = pl.when(pl.col("hlo").is_not_null()).then(pl.int_range(pl.len(), dtype=pl.UInt32))
+    pieces = pieces.with_columns(hlo_instance=own, hlo_cost="hlo")
+    names = pieces.lazy().select("hlo", "kernel_name").drop_nulls("hlo").unique().collect()
+    several = names.filter(pl.col("hlo").is_duplicated())["hlo"].unique()
+    if several.is_empty():
+        return pieces
     run = ["device", "hlo", "run"]
+    mine = pieces.filter(pl.col("hlo").is_in(several.implode()))
+    mine = mine.with_columns(run=_program_runs(profile, mine)).sort("start_ps", maintain_order=True)
     counts = mine.group_by(*run, "kernel_name").agg(count=pl.len())
     executions = counts.group_by(run).agg(executions=pl.col("count").min())
     mine = mine.with_columns(ordinal=pl.int_range(pl.len()).over(*run, "kernel_name"))
     mine = mine.join(counts, on=[*run, "kernel_name"], how="left", nulls_equal=True).join(executions, on=run, how="left", nulls_equal=True)
     mine = mine.with_columns(execution=pl.col("ordinal") * pl.col("executions") // pl.col("count"))
-    instance = mine.select("slice", hlo_instance=pl.struct(*run, "execution").rank("dense").cast(pl.UInt32))
-    return pieces.join(instance, on="slice", how="left", maintain_order="left").with_columns(hlo_cost="hlo")
+    together = pl.struct(*run, "execution").rank("dense").cast(pl.UInt32) + pieces.height
+    pieces = pieces.join(mine.select("slice", together=together), on="slice", how="left", maintain_order="left")
+    return pieces.with_columns(hlo_instance=pl.coalesce("together", "hlo_instance")).drop("together")
 
 
 def _program_runs(profile: Profile, pieces: pl.DataFrame) -> pl.Series:

@@ -94,7 +94,7 @@ def _programs(parts: Sequence[OpMetrics], infeed: bool) -> list[dict[str, Any]]:
     if not parts:
         return found
     of_part = np.repeat(np.arange(len(parts), dtype=np.uint32), [part.ops.height for part in parts])
-    ops = pl.concat([part.ops.select("category", "time_ps", "broken_down", *COSTS) for part in parts]).with_columns(part=of_part)
+    ops = pl.concat([part.ops for part in parts]).select("category", "time_ps", "broken_down", *COSTS).with_columns(part=of_part)
     fed = pl.lit(False) if infeed else _infeed()
     innermost = ops.filter(~pl.col("category").is_in(INNER_OPS))
     fed_ps = pl.col("time_ps").filter(fed).sum().alias("fed_ps")
