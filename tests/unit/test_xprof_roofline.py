@@ -93,6 +93,21 @@ def test_a_profile_without_steps_has_an_empty_average() -> None:
     assert (average["total_time"], average["bound_by"]) == (0, "Unknown")
 
 
+@pytest.mark.parametrize(("gap_us", "shown"), [(1000, 999), (0, 1000)])
+def test_idle_time_is_one_of_the_thousand_ops_where_it_is_longer_than_the_last(gap_us: int, shown: int) -> None:
+    """XProf 2.24.2 gives 999 and 1000 rows for these two planes: it leaves IDLE out after it has cut the list."""
+    table = rows(core_of_many_ops(gap_us))
+    assert sum(step == "Total" and operation != "Program" for step, operation in table) == shown
+
+
+def core_of_many_ops(gap_us: int) -> Plane:
+    """1,100 ops of 1 us each, one behind the other, the last one after a gap."""
+    core = tpu_plane()
+    ops = [core.op(f"%a{i} = f32[8]", display=f"a.{i}", hlo_category="copy", program_id=1, symbol_id=i + 1) for i in range(1100)]
+    core.line("XLA Ops", [core.event(op, (i + gap_us * (i == 1099)) * US, US) for i, op in enumerate(ops)])
+    return core
+
+
 def nested_core() -> Plane:
     core = tpu_plane(peak_vmem_rd_bw_gigabytes_per_second=4000.0, has_merged_vmem=1)
     loop = core.op("%while = ()", display="while", hlo_category="while", program_id=1, symbol_id=1, flops=3000, bytes_accessed=10)

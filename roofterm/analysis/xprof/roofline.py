@@ -19,6 +19,7 @@ from roofterm_parsers.profile import Profile
 
 SCHEMA = "roofterm.xprof-roofline/1"
 MOST_OPS = 1000
+IDLE = "IDLE"
 INNER_OPS = ("call", "conditional", "while", "megacore fusion")
 """Categories whose costs include those of the ops inside, which are listed too: left out of a program's sums."""
 
@@ -65,7 +66,7 @@ def _ops(metrics: OpMetrics, device: Peaks, infeed: bool) -> list[dict[str, Any]
     ops = metrics.ops.with_columns(left_out=_infeed())
     total_ps = metrics.total_ps - (0 if infeed else int(ops.filter("left_out")["time_ps"].sum()))
     cumulative = 0.0
-    top = ops.sort(["self_ps", "name"], descending=[True, False], maintain_order=True).head(MOST_OPS)
+    top = ops.sort(["self_ps", "name"], descending=[True, False], maintain_order=True).head(MOST_OPS - _idle_counts(metrics))
     for op in top.filter(pl.col("occurrences") > 0).iter_rows(named=True):
         if op["left_out"] and not infeed:
             continue
@@ -82,6 +83,12 @@ def _ops(metrics: OpMetrics, device: Peaks, infeed: bool) -> list[dict[str, Any]
         }
         rows.append(_columns(row, device))
     return rows
+
+
+def _idle_counts(metrics: OpMetrics) -> int:
+    """1 if the idle time, an op like others to XProf until its row is left out, is among the `MOST_OPS` with the most self time."""
+    before = (pl.col("self_ps") > metrics.idle_ps) | ((pl.col("self_ps") == metrics.idle_ps) & (pl.col("name") < IDLE))
+    return int(metrics.ops.filter(before).height < MOST_OPS)
 
 
 def _infeed() -> pl.Expr:
