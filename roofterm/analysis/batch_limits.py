@@ -35,8 +35,12 @@ def limits(base: Base, change: Change, machine: Machine, then: State, itl_us: fl
     products = _first(lambda batch: crosses(at(batch), True))
     step = _first(lambda batch: crosses(at(batch), False)) if products is not None else None
     found = [
-        WhatIfLimit("ridge_products", products, "products with weights need as long for their FLOPs as for their bytes from this batch on"),
-        WhatIfLimit("ridge_step", step, "so does the whole step, its KV cache included"),
+        WhatIfLimit("ridge_products", products, "products with weights need as long for their FLOPs as for their bytes from this batch on")
+        if products is not None
+        else WhatIfLimit("ridge_products", None, "at no batch do products with weights need as long for their FLOPs as for their bytes"),
+        WhatIfLimit("ridge_step", step, "so does the whole step, its KV cache included")
+        if step is not None
+        else WhatIfLimit("ridge_step", None, "at no batch does the whole step: each sequence brings a KV cache of its own to be read"),
     ]
     room = _batch_in_memory(base, change, machine, then)
     if room is not None:

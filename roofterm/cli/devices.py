@@ -35,11 +35,12 @@ def _lines(found: Described) -> list[str]:
     lines = [safe_text(found.name), f"  model      {found.model or 'unknown: no roof'}", f"  because    {safe_text(found.matched_by)}"]
     if found.near:
         lines.append(f"  near       {', '.join(found.near)}")
+    if found.partition is not None:
+        lines.append(f"  part       {found.partition}")
     if found.entry is not None:
-        units, memory = found.entry.compute_units, found.entry.memory
-        lines.append(
-            f"  size       {units or '--'} {found.entry.compute_unit_kind or 'units'}, {bytes_text(memory.bytes if memory else None)}"
-        )
+        entry, label = found.entry, "whole" if found.partition is not None else "size"
+        size = bytes_text(entry.memory.bytes if entry.memory else None)
+        lines.append(f"  {label:11}{entry.compute_units or '--'} {entry.compute_unit_kind or 'units'}, {size}")
     lines += [f"  peak       {name:14}{si(value, 'FLOP/s'):>16}" for name, value in found.peaks.items()]
     lines += [f"  memory     {name:14}{si(value, 'B/s'):>16}" for name, value in found.bandwidths.items()]
     lines += [f"  link       {name:14}{si(value, 'B/s'):>16}  in one direction" for name, value in found.links.items()]

@@ -44,6 +44,8 @@ class Described(msgspec.Struct, frozen=True):
     near: list[str]
     """ids that come near, when nothing matches"""
     entry: Device | None = None
+    partition: str | None = None
+    """what part of the entry it is: a MIG slice, ...; None: the whole"""
     peaks: dict[str, float] = {}
     """dtype: dense FLOP/s"""
     bandwidths: dict[str, float] = {}
@@ -113,6 +115,7 @@ def describe(
         notes=[*notes, *(entry.notes if entry is not None else [])],
         near=near if entry is None and own is None else [],
         entry=entry,
+        partition=match.scale.partition,
         peaks=peaks,
         bandwidths=bandwidths,
         links=links,

@@ -26,7 +26,10 @@ SAME_CLOCK = 0.015
 GENERIC = re.compile(r"(nvidia |amd )?(radeon )?(graphics|graphics device|gpu|device|instinct)?|(amd|nvidia) gpu\b.*|gfx\w+", re.IGNORECASE)
 """Names that say nothing of the product."""
 
-WHAT_TO_DO = "name one with --device, give --peak DTYPE=TFLOPS and --bandwidth LEVEL=GBPS, or run `roofterm measure` on it"
+WHAT_TO_DO = (
+    "name one with --device, give --peak DTYPE=TFLOPS and --bandwidth LEVEL=GBPS, write it into config.toml, "
+    "or run `roofterm measure` on it"
+)
 
 
 class Facts(msgspec.Struct, frozen=True):

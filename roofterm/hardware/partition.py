@@ -15,6 +15,7 @@ MEMORY_SLICES = 8
 """A GPU in MIG mode has eight memory slices, each with its share of L2 and bandwidth (NVIDIA MIG User Guide)."""
 
 COMPUTE_SLICES = 7
+"""The guide gives a profile's share of the SMs in sevenths: of those that MIG mode uses, 98 of 108 on an A100."""
 
 PARTITION_MODES = {2: "DPX", 3: "TPX", 4: "QPX", 6: "CPX", 8: "CPX"}
 """Modes of AMD's multi-die parts by the number of partitions (6 is CPX on the six-die MI300A)."""
@@ -77,15 +78,21 @@ def scale_of(
 
 def _mig(entry: Device, units: int | None, mig: tuple[int, float]) -> Scale:
     slices, gb = mig
-    share = units / entry.compute_units if units and entry.compute_units else min(1.0, slices / COMPUTE_SLICES)
     memory_slices = min(MEMORY_SLICES, max(1, round(gb * 2**30 / entry.memory.bytes * MEMORY_SLICES)))
-    label = f"MIG {slices}g.{gb:g}gb"
-    counted = f"{units} of {entry.compute_units} SMs" if units and entry.compute_units else f"{slices} of {COMPUTE_SLICES} slices"
+    label = f"{slices}g.{gb:g}gb"
+    by_profile = entry.mig_units.get(label) or entry.mig_units.get(f"{slices}g")
+    known = units or by_profile
+    if known and entry.compute_units:
+        share = known / entry.compute_units
+        counted = f"{known} of {entry.compute_units} SMs{'' if units else ' (by its profile)'}"
+    else:
+        share = slices / COMPUTE_SLICES
+        counted = f"{slices} of {COMPUTE_SLICES} slices (its SMs are not known, and a GPU in MIG mode leaves some idle: an upper bound)"
     note = (
-        f"{label}: a slice of {entry.id} with {counted} and {memory_slices} of {MEMORY_SLICES} memory slices; peaks and bandwidths are "
+        f"MIG {label}: a slice of {entry.id} with {counted} and {memory_slices} of {MEMORY_SLICES} memory slices; peaks and bandwidths are "
         "scaled to it"
     )
-    return Scale(min(1.0, share), memory_slices / MEMORY_SLICES, 0.0, label, [note])
+    return Scale(min(1.0, share), memory_slices / MEMORY_SLICES, 0.0, f"MIG {label}", [note])
 
 
 def _amd_partition(entry: Device, units: int, whole: int, memory_bytes: int | None) -> Scale:

@@ -116,9 +116,12 @@ def named_device(name: str, choice: RoofChoice | None = None) -> DeviceInfo:
     asked = msgspec.structs.replace(choice or RoofChoice(), device=name)
     found = find(name)
     kind = "tpu" if isinstance(found, Device) and found.vendor == "google" else None
-    info = device_info({"name": None, "kind": kind}, asked, user=load_user_devices())
+    user = load_user_devices()
+    info = device_info({"name": None, "kind": kind}, asked, user=user)
     entry = load_table().by_id(info.model or "")
-    return msgspec.structs.replace(info, name=name, memory_bytes=entry.memory.bytes if entry is not None else None)
+    own = match_user_device(user, name, info.model)
+    memory_bytes = own[1].memory_bytes if own is not None and own[1].memory_bytes else entry.memory.bytes if entry is not None else None
+    return msgspec.structs.replace(info, name=name, memory_bytes=memory_bytes)
 
 
 def ridges(peaks: Mapping[str, float], bandwidths: Mapping[str, float]) -> dict[str, dict[str, float]]:

@@ -76,6 +76,8 @@ class Device(msgspec.Struct, frozen=True):
     compute_capability: str | None = None
     compute_units: int | None = None
     compute_unit_kind: str | None = None
+    mig_units: dict[str, int] = {}
+    """units of a MIG slice by its profile: "1g", or "1g.20gb" where its memory makes a difference"""
     clock_boost_hz: float | None = None
     clock_max_reported_hz: float | None = None
     clock_tensor_spec_hz: float | None = None

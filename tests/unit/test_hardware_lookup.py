@@ -81,6 +81,27 @@ def test_memory_slices_of_mig_profiles(suffix: str, eighths: int) -> None:
     assert resolve(Facts(name=f"NVIDIA {suffix}")).scale.memory == eighths / 8
 
 
+@pytest.mark.parametrize(
+    ("name", "share"),
+    # nvidia-smi mig -lgip, column SM
+    [
+        ("NVIDIA A100-SXM4-40GB MIG 1g.5gb", 14 / 108),
+        ("NVIDIA A100-SXM4-40GB MIG 7g.40gb", 98 / 108),
+        ("NVIDIA A100 80GB PCIe MIG 3g.40gb", 42 / 108),
+        ("NVIDIA H100 80GB HBM3 MIG 1g.10gb", 16 / 132),
+        ("NVIDIA H100 80GB HBM3 MIG 1g.20gb", 26 / 132),
+        ("NVIDIA H100 80GB HBM3 MIG 3g.40gb", 60 / 132),
+        ("NVIDIA H200 MIG 1g.18gb", 16 / 132),
+        ("NVIDIA A30 MIG 2g.12gb", 28 / 56),
+        ("NVIDIA B200 MIG 2g.45gb", 2 / 7),  # only the guide's share is known
+    ],
+)
+def test_a_mig_slice_whose_units_nobody_tells_has_those_of_its_profile(name: str, share: float) -> None:
+    match = resolve(Facts(name=name))
+    assert match.scale.compute == pytest.approx(share)
+    assert ("upper bound" in match.notes[0]) is (match.model == "b200-sxm")
+
+
 def test_a_partition_of_an_mi300x_is_scaled_by_compute_units() -> None:
     shared = resolve(Facts(name="AMD Instinct MI300X", units=38, memory_bytes=206_141_652_992, capability="9.4", warp_size=64))
     assert (shared.model, shared.scale.compute, shared.scale.memory) == ("mi300x", 1 / 8, 1.0)

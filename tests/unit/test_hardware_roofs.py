@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -10,7 +11,7 @@ import pytest
 from roofterm.hardware.choice import RoofChoice
 from roofterm.hardware.config_devices import parse_user_devices
 from roofterm.hardware.host import host_info
-from roofterm.hardware.roofs import device_info, device_infos, device_warnings, mfu_peak
+from roofterm.hardware.roofs import device_info, device_infos, device_warnings, mfu_peak, named_device
 from roofterm.hardware.store import MeasuredDevice, MeasuredRoofs, keep_roofs
 from roofterm_parsers.errors import ProfileError
 from roofterm_parsers.profile import DEVICES, Profile, Source
@@ -228,3 +229,13 @@ def test_a_cpu_has_the_roofs_that_were_measured_on_its_host_or_none() -> None:
     assert host_info(_profile(), store=[cpu], user={}).peaks == {}  # recorded who knows where
     given = host_info(profile, RoofChoice(peaks={"fp32": 5e12}), store=[cpu], user={})
     assert (given.peaks["fp32"], given.sources["hbm"], given.roofs_from) == (5e12, "measured", "option")
+
+
+def test_a_users_device_can_be_asked_about_by_its_name(tmp_path: Path) -> None:
+    folder = tmp_path / "roofterm"
+    folder.mkdir()
+    (folder / "config.toml").write_text(
+        "[devices.mine]\npeaks_tflops = { bf16 = 100 }\nbandwidths_gbps = { hbm = 200 }\nmemory_bytes = 16_000_000_000\n"
+    )
+    info = named_device("mine")
+    assert (info.peaks, info.bandwidths, info.memory_bytes) == ({"bf16": 100e12}, {"hbm": 200e9}, 16_000_000_000)
