@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from roofterm.analysis.filters import FilterError
+from roofterm.analysis.next_command import next_command
 from roofterm.analysis.scope import ScopeError
 from roofterm.analysis.window_text import parse_window, window_text
 from roofterm.report.files import WriteError
@@ -14,9 +15,11 @@ from roofterm.tui.kept_view import Mark
 from roofterm.tui.marks import mark_choices, toggled
 from roofterm.tui.paths import completions
 from roofterm.tui.recent import recent_paths
+from roofterm.tui.screens.details import DetailScreen
 from roofterm.tui.screens.picker import Choice, Picker
 from roofterm.tui.screens.prompt import TextPrompt
-from roofterm.tui.state import changed
+from roofterm.tui.state import Selection, changed
+from roofterm.tui.widgets.detail import Details, Fact
 
 if TYPE_CHECKING:
     from textual.worker import Worker
@@ -117,6 +120,22 @@ async def _write(explorer: Explorer, what: Export, path: str) -> None:
         explorer.notice(str(fault), "bad")
     else:
         explorer.notice(done)
+
+
+def show_next_command(explorer: Explorer) -> None:
+    """Copy what to run next for what is selected, and show it: not every terminal lets a copy through."""
+    _: Worker[None] = explorer.run_worker(_show_next_command(explorer), group="command", exclusive=True)
+
+
+async def _show_next_command(explorer: Explorer) -> None:
+    chosen = explorer.page.selection() or Selection("", "")
+    command = await explorer.app_.desk.ask(lambda: next_command(explorer.opened.study, chosen.kind, chosen.name, chosen.slice))
+    if command is None:
+        explorer.notice("everything that a profiler can record is recorded; choose a kernel for its counters")
+        return
+    copied = explorer.app_.copy(command.text)
+    facts = [Fact("command", command.text), Fact("answers", command.why), Fact("", copied)]
+    explorer.app.push_screen(DetailScreen(Details("Next command to run", facts), explorer.opened.options.keys))
 
 
 def open_other(explorer: Explorer) -> None:

@@ -319,6 +319,9 @@ class Explorer(Screen[None], inherit_bindings=False):
     def action_export(self) -> None:
         errands.export(self)
 
+    def action_next_command(self) -> None:
+        errands.show_next_command(self)
+
     def action_open_other(self) -> None:
         errands.open_other(self)
 

@@ -61,6 +61,7 @@ ACTIONS: tuple[Action, ...] = (
     ),
     Action("copy", "y", "copy", "copy the selected name"),
     Action("export", "e", "export", "write all rows shown to a file: csv, json, parquet or arrow", short="export", weight=7),
+    Action("command", "Y", "next_command", "copy the next command to run: ncu, rocprof-compute, or the profiler's missing flag"),
     Action("mark", "m", "mark", "mark this place, or take its mark away"),
     Action("marks", "'", "marks", "go to a mark"),
     Action("open.other", "o", "open_other", "open another profile"),

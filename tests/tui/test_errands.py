@@ -207,6 +207,24 @@ async def test_files_hold_what_the_commands_write(folder, capsysbinary):
     assert json.loads((folder / "steps.json").read_text()) == json.loads(answer("steps", "--format", "json"))
 
 
+# The next command
+
+
+async def test_the_next_command_is_copied_and_shown(folder):
+    app = RooftermApp([str(SAMPLE)], Options(cache=False))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await opened(pilot)
+        await press(pilot, "3 Y")
+        await settled(pilot)
+        shown = screen_text(pilot)
+        assert "ncu --set full --kernel-name" in shown
+        assert "add those of the steps" in " ".join(shown.split())
+        assert app.clipboard.startswith("ncu --set full --kernel-name 'regex:^")
+        assert "--launch-count 1 -o " in app.clipboard
+        await press(pilot, "escape")
+        assert "[3 Ops]" in screen_text(pilot)
+
+
 # Another profile
 
 
