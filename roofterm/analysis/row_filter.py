@@ -61,15 +61,9 @@ def row_predicate(whole: Filter, schema: pl.Schema) -> pl.Expr:
     return reduce(and_, terms) if terms else pl.lit(True)
 
 
-def _term(atoms: tuple[Atom, ...], negated: bool, schema: pl.Schema) -> pl.Expr:
-    holds = reduce(or_, (_atom(atom, schema) for atom in atoms))
-    return ~holds if negated else holds
-
-
-def _atom(atom: Atom, schema: pl.Schema) -> pl.Expr:
-    column = next((name for name in _COLUMNS[atom.field] if name in schema), None)
-    if column is None:
-        raise FilterError(f"this table has no {atom.field}", atom.at)
+def atom_predicate(atom: Atom, schema: pl.Schema) -> pl.Expr:
+    """Boolean expression of one condition; never null. Raises FilterError for a field that the frame does not hold."""
+    column = column_of(atom, schema)
     if atom.percent:
         column = "self_pct" if atom.field == "self" and "self_pct" in schema else "pct"
         if column not in schema or (atom.field == "self" and column == "pct"):
@@ -81,6 +75,19 @@ def _atom(atom: Atom, schema: pl.Schema) -> pl.Expr:
     if atom.text:
         return _word(atom, column)
     return _compare(atom, pl.col(column)).fill_null(False)
+
+
+def column_of(atom: Atom, schema: pl.Schema) -> str:
+    """The column that answers a condition. Raises FilterError if there is none."""
+    column = next((name for name in _COLUMNS[atom.field] if name in schema), None)
+    if column is None:
+        raise FilterError(f"this table has no {atom.field}", atom.at)
+    return column
+
+
+def _term(atoms: tuple[Atom, ...], negated: bool, schema: pl.Schema) -> pl.Expr:
+    holds = reduce(or_, (atom_predicate(atom, schema) for atom in atoms))
+    return ~holds if negated else holds
 
 
 def _text(atom: Atom, column: str) -> pl.Expr:

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from roofterm.tui.options import Options
+from roofterm.tui.row_book import RowBook
 
 if TYPE_CHECKING:
     from roofterm.analysis.digest import StepDigest
@@ -46,6 +47,8 @@ class Opened:
     """number of each step row, where its name ends in one"""
     pages: dict[str, type[Page]] = field(default_factory=dict)
     """the screens that this profile has something for"""
+    book: RowBook = field(default_factory=RowBook)
+    """what sorting and filtering keep of the tables shown"""
 
     @property
     def first_table(self) -> str:

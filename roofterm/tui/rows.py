@@ -10,10 +10,12 @@ import polars as pl
 from numpy.typing import NDArray
 
 from roofterm.analysis.filters import Filter
-from roofterm.analysis.row_filter import row_predicate, split_by_columns
+from roofterm.analysis.row_filter import split_by_columns
+from roofterm.analysis.row_index import RowIndex
 from roofterm.analysis.scope import Scope
 from roofterm.analysis.slice_filter import split_for_slices
 from roofterm.results import TABLES
+from roofterm.tui.row_book import RowBook
 from roofterm.tui.state import Sort
 
 if TYPE_CHECKING:
@@ -30,26 +32,26 @@ class Rows(NamedTuple):
 
 def chosen_rows(frame: pl.DataFrame, wanted: Filter, sort: Sort | None) -> Rows:
     """Rows that the filter lets through, sorted stably with unknown values last."""
-    answered, rest = split_by_columns(wanted, frame.columns)
-    if answered:
-        passes = frame.select(row_predicate(answered, frame.schema)).to_series().to_numpy()
-        order = np.flatnonzero(passes)
-    else:
-        order = np.arange(frame.height)
-    if sort is not None and is_sortable(frame, sort.column):
-        values = frame.select(sort.column)[order] if answered else frame.select(sort.column)
-        ranked = values.with_row_index("place").sort(sort.column, descending=sort.descending, nulls_last=True, maintain_order=True)
-        order = order[ranked["place"].to_numpy()]
-    return Rows(frame, order, rest.text)
+    return _chosen(RowIndex(frame), wanted, sort)
 
 
-def table_rows(study: Study, by: str, scope: Scope, wanted: Filter, sort: Sort | None) -> Rows:
-    """A table's rows by the filter: what its columns do not answer is asked of the slices that it is made of."""
+def table_rows(study: Study, by: str, scope: Scope, wanted: Filter, sort: Sort | None, book: RowBook | None = None) -> Rows:
+    """A table's rows by the filter: what its columns do not answer is asked of the slices that it is made of.
+
+    `book` keeps what the next question about the same table needs.
+    """
     _, rest = split_by_columns(wanted, TABLES[by])
     of_slices, unknown = split_for_slices(rest)
     frame = study.table(by, msgspec.structs.replace(scope, where=of_slices.text))
     answered = Filter(wanted.text, tuple(term for term in wanted.terms if term not in rest.terms))
-    return chosen_rows(frame, answered, sort)._replace(not_asked=unknown.text)
+    index = RowIndex(frame) if book is None else book.index(frame)
+    return _chosen(index, answered, sort)._replace(not_asked=unknown.text)
+
+
+def _chosen(index: RowIndex, wanted: Filter, sort: Sort | None) -> Rows:
+    answered, rest = split_by_columns(wanted, index.frame.columns)
+    by = (sort.column, sort.descending) if sort is not None and is_sortable(index.frame, sort.column) else None
+    return Rows(index.frame, index.rows(answered, by), rest.text)
 
 
 def is_sortable(frame: pl.DataFrame, column: str) -> bool:
@@ -68,5 +70,5 @@ def place_of(rows: Rows, column: str, value: object) -> int | None:
     hits = np.flatnonzero((rows.frame[column] == value).fill_null(False).to_numpy())
     if hits.size == 0:
         return None
-    places = np.flatnonzero(np.isin(rows.order, hits))
+    places = np.flatnonzero(rows.order == hits[0] if hits.size == 1 else np.isin(rows.order, hits))
     return int(places[0]) if places.size else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 
 import polars as pl
 from textual.app import ComposeResult
@@ -22,6 +22,8 @@ from roofterm.tui.widgets.table import VirtualTable
 
 ORDER = ("kernel", "op", "category", "collective", "gap", "iteration")
 FIRST_SORT = {by: Sort("self_us" if by == "op" else "total_us") for by in ORDER}
+ALWAYS_SHOWN = 2
+"""priority of the columns that hardly ever give way"""
 NAMELESS = ("gap",)
 """tables whose rows share names, so that a name selects none of them"""
 
@@ -48,7 +50,8 @@ class OpsPage(Page):
 
     async def load(self, state: ViewState) -> None:
         sort = state.sorts.get(state.by, FIRST_SORT[state.by])
-        rows, self._part = await self.explorer.app_.desk.ask(lambda: self._ask(state, sort))
+        likely = self._sortable() if state.by == self._by else []
+        rows, self._part = await self.explorer.app_.desk.ask(lambda: self._ask(state, sort, likely))
         self._rows, self._by = rows, state.by
         panel, title = self.query_one("#ops-panel"), NOUNS[state.by].capitalize()
         if panel.border_title != title:
@@ -59,7 +62,10 @@ class OpsPage(Page):
     def settle(self, state: ViewState) -> None:
         if self._rows is None:
             return
-        place = place_of(self._rows, "name", state.selection.name) if state.selection and state.selection.kind == self._by else None
+        chosen = state.selection if state.selection and state.selection.kind == self._by else None
+        if chosen and chosen == self.selection():
+            return  # where `load` has just put the cursor
+        place = place_of(self._rows, "name", chosen.name) if chosen else None
         self.table.go(state.places.get(self.SCREEN, self.table.cursor) if place is None else place)
 
     def focus_target(self) -> LineWidget:
@@ -99,10 +105,19 @@ class OpsPage(Page):
     def table(self) -> VirtualTable:
         return self.query_one("#ops-table", VirtualTable)
 
-    def _ask(self, state: ViewState, sort: Sort) -> tuple[Rows, str]:
+    def _ask(self, state: ViewState, sort: Sort, likely: Sequence[str]) -> tuple[Rows, str]:
+        """The rows and what part of the profile they speak of; `likely` are columns by which they may be sorted next."""
         study = self.opened.study
         scope = self.scope(state, "all")
-        return table_rows(study, state.by, scope, parse(state.filter), sort), study.selection(scope).text
+        rows = table_rows(study, state.by, scope, parse(state.filter), sort, self.opened.book)
+        always = [c.key for c in TABLES[state.by] if c.priority <= ALWAYS_SHOWN and is_sortable(rows.frame, c.key)]
+        self.opened.book.prepare(rows.frame, [*always, *likely])
+        return rows, study.selection(scope).text
+
+    def _sortable(self) -> list[str]:
+        """Columns shown by which the table can be sorted."""
+        frame = self.table.frame
+        return [] if frame is None else [c.key for c in self.table.shown_columns() if is_sortable(frame, c.key)]
 
     def action_view(self, by: int) -> None:
         at = (ORDER.index(self._by) + by) % len(ORDER)
@@ -113,7 +128,7 @@ class OpsPage(Page):
         frame: pl.DataFrame | None = self.table.frame
         if frame is None or self.table.sort is None:
             return
-        shown = [c.key for c in self.table.shown_columns() if is_sortable(frame, c.key)]
+        shown = self._sortable()
         now = self.table.sort.column
         column = shown[(shown.index(now) + by) % len(shown)] if now in shown else shown[0]
         self._sort(Sort(column, natural_descending(frame, column)))

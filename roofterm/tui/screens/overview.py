@@ -144,8 +144,9 @@ class OverviewPage(Page):
 
     def _tables(self, state: ViewState) -> tuple[Rows, Rows, str]:
         study, scope, wanted = self.opened.study, self.scope(state, "steady"), parse(state.filter)
-        kernels = table_rows(study, self.opened.first_table, scope, wanted, None if study.work.height else Sort("self_us"))
-        return kernels, table_rows(study, "category", scope, wanted, None), study.selection(scope).text
+        by_time = None if study.work.height else Sort("self_us")
+        kernels = table_rows(study, self.opened.first_table, scope, wanted, by_time, self.opened.book)
+        return kernels, table_rows(study, "category", scope, wanted, None, self.opened.book), study.selection(scope).text
 
     def _judged(self) -> tuple[list[Finding], Roofline, list[Warning]]:
         study = self.opened.study

@@ -67,8 +67,9 @@ class VirtualTable(LineWidget, can_focus=True):
         """Show the rows `order` of `frame`; `cursor` is a place in that order."""
         if columns is not self.columns and [c.key for c in columns] != [c.key for c in self.columns]:
             self.skipped = 0
+        if frame is not self.frame or not self.columns or columns[0].key != self.columns[0].key:
+            self._name_width = min(_longest(frame, columns[0].key), LONGEST_NAME) + 2 if columns else 0
         self.frame, self.columns, self.order, self.sort = frame, columns, order, sort
-        self._name_width = min(self._longest_name(), LONGEST_NAME) + 2
         self._forget()
         self.cursor = max(0, min(cursor, len(order) - 1))
         self._show_cursor()
@@ -266,15 +267,15 @@ class VirtualTable(LineWidget, can_focus=True):
             self.top = self.cursor - height + 1
         self.top = max(0, min(self.top, self.rows() - height))
 
-    def _longest_name(self) -> int:
-        if self.frame is None or not self.columns or self.frame.height == 0:
-            return 0
-        import polars as pl
-
-        longest = self.frame.get_column(self.columns[0].key).cast(pl.String).str.len_chars().max()
-        return int(longest) if isinstance(longest, int) else 0
-
     def _tell(self) -> None:
         at = self.row_id()
         if at is not None:
             self.post_message(RowHighlighted(self.id or "", at))
+
+
+def _longest(frame: pl.DataFrame, column: str) -> int:
+    """Characters of a column's longest text."""
+    import polars as pl
+
+    longest = frame[column].cast(pl.String).str.len_chars().max()
+    return longest if isinstance(longest, int) else 0
