@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from textwrap import wrap
 
-from textual.geometry import Region
 from textual.strip import Strip
 
 from roofterm.text.safe import cell_width, safe_text
 from roofterm.tui.themes import Palette
 from roofterm.tui.widgets.glyphs import Look, shown
-from roofterm.tui.widgets.line_widget import LineWidget, Piece, changed_cells
+from roofterm.tui.widgets.line_widget import LineWidget, Piece
 
 LABEL = 12
 """cells of the labels' column"""
@@ -49,9 +48,9 @@ class DetailPanel(LineWidget, can_focus=True):
 
     def show(self, details: Details | None) -> None:
         if details != self.details:
-            before = [self.render_line(y) for y in range(self.size.height)]
+            before = {y: self.render_line(y) for y in range(self.size.height)}
             self.details, self.top, self._lines = details, 0, None
-            self._refresh_changes(before)
+            self.refresh_changes(before)
 
     def restyle(self) -> None:
         self._lines = None
@@ -74,12 +73,6 @@ class DetailPanel(LineWidget, can_focus=True):
         lines = self._all_lines()
         at = self.top + y
         return self.strip(lines[at]) if at < len(lines) else self.blank()
-
-    def _refresh_changes(self, before: list[Strip]) -> None:
-        """Draw only the cells anew that differ: labels stay, most lines are short."""
-        for y, old in enumerate(before):
-            if span := changed_cells(old, self.render_line(y)):
-                self.refresh(Region(span[0], y, span[1] - span[0], 1))
 
     def _scroll_by(self, rows: int) -> None:
         top = max(0, min(self.top + rows, len(self._all_lines()) - self.size.height))

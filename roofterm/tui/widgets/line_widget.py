@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from rich.segment import Segment
 from rich.style import Style
@@ -49,6 +49,13 @@ class LineWidget(Widget):
     def refresh_lines_at(self, *lines: int) -> None:
         """Draw only these lines anew, counted from the top of the content."""
         self.refresh(*(Region(0, y, self.size.width, 1) for y in lines if 0 <= y < self.size.height))
+
+    def refresh_changes(self, before: Mapping[int, Strip]) -> None:
+        """Draw anew the cells of these lines that differ from what they were, and no others."""
+        spans = ((y, changed_cells(old, self.render_line(y))) for y, old in before.items())
+        regions = [Region(span[0], y, span[1] - span[0], 1) for y, span in spans if span]
+        if regions:
+            self.refresh(*regions)
 
 
 def changed_cells(old: Strip, new: Strip) -> tuple[int, int] | None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-from textual.geometry import Region
 from textual.strip import Strip
 from textual.timer import Timer
 
 from roofterm.text.safe import cell_width
 from roofterm.tui.widgets.glyphs import shown
-from roofterm.tui.widgets.line_widget import LineWidget, Piece, changed_cells
+from roofterm.tui.widgets.line_widget import LineWidget, Piece
 
 NOTICE_SECONDS = 6.0
 
@@ -32,10 +31,9 @@ class Status(LineWidget):
     def show(self, text: str, limits: str, place: str) -> None:
         """`limits` is what is filtered (marked, since figures then speak of a part), `text` the rest, `place` the cursor's."""
         if (text, limits, place) != (self.text, self.limits, self.place):
-            before = self.render_line(0)
+            before = {0: self.render_line(0)}
             self.text, self.limits, self.place = text, limits, place
-            if span := changed_cells(before, self.render_line(0)):
-                self.refresh(Region(span[0], 0, span[1] - span[0], 1))
+            self.refresh_changes(before)
 
     def notice(self, text: str, kind: Literal["info", "bad"] = "info") -> None:
         self._set_notice(text, kind, None)
