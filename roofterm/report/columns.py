@@ -13,7 +13,6 @@ from roofterm.report.fields import (
     DEVICE,
     DEVICE_MEMORY,
     DTYPE,
-    FLAGS,
     FLOPS,
     GRID,
     LAUNCHER,
@@ -74,7 +73,6 @@ TABLE_COLUMNS: dict[str, tuple[Column, ...]] = {
         TAIL,
         STREAMS,
         FLOPS,
-        FLAGS,
     ),
     "op": (
         NAME,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, Self
 
 import numpy as np
 import pytest
 from textual.app import App, ComposeResult
+from textual.geometry import Region
 from textual.pilot import Pilot
-from textual.strip import Strip
 
 from roofterm.results import Roof, RooflineRow
 from roofterm.tui.themes import palette
@@ -47,12 +48,15 @@ ROWS = [
 ]
 
 
-class Counted(RooflineView):
-    drawn = 0
+class Recorded(RooflineView):
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self.asked: list[Region] = []
+        """what was asked to be drawn anew"""
 
-    def render_line(self, y: int) -> Strip:
-        self.drawn += 1
-        return super().render_line(y)
+    def refresh(self, *regions: Region, **settings: Any) -> Self:
+        self.asked += regions
+        return super().refresh(*regions, **settings)
 
 
 class Shown(App[None]):
@@ -65,11 +69,11 @@ class Shown(App[None]):
         self.selected: list[int] = []
 
     def compose(self) -> ComposeResult:
-        yield Counted(KEY)
+        yield Recorded(KEY)
 
     @property
-    def view(self) -> Counted:
-        return self.query_one(Counted)
+    def view(self) -> Recorded:
+        return self.query_one(Recorded)
 
     def on_mount(self) -> None:
         for key, call in KEYS.items():
@@ -141,9 +145,24 @@ async def test_moving_the_cursor_draws_its_own_lines_only() -> None:
     app = Shown()
     async with app.run_test(size=(80, 20)) as pilot:
         await settled(pilot)
-        app.view.drawn = 0
+        app.view.asked = []
         await press(pilot, "n")
-        assert 0 < app.view.drawn <= 4  # the point it left, the point it reached, two lines about it
+        points = [region for region in app.view.asked if region.y < 17]
+        assert [region.size for region in points] == [(3, 1)] * 2  # the point it left and the one it reached
+        told = [region for region in app.view.asked if region.y >= 17]
+        assert [region.y for region in told] == [18, 19]  # two lines about it, as far as they differ
+        assert told[1].x > 4
+
+
+async def test_a_point_on_the_plots_left_edge_is_bracketed_on_both_sides() -> None:
+    app = Shown()
+    async with app.run_test(size=(80, 20)) as pilot:
+        await settled(pilot)
+        await press(pilot, "G")  # the one with bytes only
+        assert app.highlighted[-1] == 3
+        (line,) = [line for line in screen(app)[1:-2] if "[m]" in line]
+        assert app.view.grid is not None
+        assert line.index("[m]") == app.view.grid.left - 1
 
 
 async def test_zoom_keeps_the_cursor_in_its_cell_and_fit_shows_everything() -> None:

@@ -37,6 +37,7 @@ NAMES = {
     "device_names",
     "devices",
     "distinct_kernels",
+    "flags",
     "flops_from",
     "flops_per_s",
     "grid",

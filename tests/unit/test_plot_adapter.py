@@ -284,3 +284,13 @@ def test_a_label_stands_on_no_point() -> None:
     assert (labelled.chars[owned] == bare.chars[owned]).all()
     assert any("1P bf16" in line for line in lines_of(labelled))
     assert any("3TB/s HBM" in line for line in lines_of(labelled))
+
+
+def test_a_roof_with_less_flat_part_than_its_name_is_named_all_the_same() -> None:
+    """A TPU's int4 roof of 3.67e15 over 1.64e12 B/s: its ridge, log10(3.67e15 / 1.64e12) = 3.35, lies just left of the edge."""
+    roofs = tuple(roof_lines([compute(3.67e15, "int4"), memory(1.64e12)], "bound", frozenset({"hbm"}), frozenset({"int4"})))
+    view = View(-1.5, 3.7, 10, 15.6)
+    labelled = draw(PlotSpec(80, 20, view, points_of([], KEY, "hbm"), KEY, roofs, ASCII))
+    flat = labelled.left + labelled.columns - labelled.cell(roofs[0].ridge, 15.0)[0]
+    assert flat < len(roofs[0].label)
+    assert any(line.rstrip().endswith("3.67P int4") for line in lines_of(labelled))

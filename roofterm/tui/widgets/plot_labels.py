@@ -42,7 +42,7 @@ def _places(grid: PlotGrid, roof: RoofLine, length: int) -> Iterator[tuple[int, 
     if roof.kind == "compute":
         first, row = grid.cell(part[0], part[1])
         for line in (row, row - 1, row + 1):
-            for column in range(right, max(first, grid.left) - 1, -1):
+            for column in range(right, max(min(first, right), grid.left) - 1, -1):
                 if 0 <= line < grid.rows:
                     yield column, line
         return

@@ -48,7 +48,7 @@ def point_lines(
     get = row.get if isinstance(row, Mapping) else lambda name: getattr(row, name)
     code = key.code(get("category"))
     right = f"{get('category') or '--'} {get('dtype') or '--'}  {count(get('calls'))}x  {duration_us(get('time_us'))}  {place} "
-    right = shown(right, max(width // 2, 1), look)
+    right = shown(right, max(width // 2, width - 28, 1), look)
     name = padded(str(get("name")), max(width - cell_width(right) - 7, 0), look)
     first: list[Piece] = [(f" [{key.letter(code)}] ", category_style(code, key, palette, look)), (f"{name}  {right}", palette.text)]
     rate, intensity = (get("bytes_per_s") or {}).get(memory), (get("intensity") or {}).get(memory)

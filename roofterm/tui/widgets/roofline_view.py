@@ -208,8 +208,7 @@ class RooflineView(LineWidget, can_focus=True):
             return strip
         letter = self.key.letter(int(self.points.category[self.cursor]))
         style = self.palette.cursor if self.has_focus else self.palette.blur
-        left, text = (column - 1, f"[{letter}]") if column > self.grid.left else (column, f"{letter}]")
-        return cell_runs.overlaid(strip, left, text, style)
+        return cell_runs.overlaid(strip, column - 1, f"[{letter}]", style)  # left of the plot there is the axis
 
     def _header_texts(self) -> tuple[str, list[str]]:
         """Coverage, and what may be left out at its right, the most needed first."""
@@ -276,11 +275,12 @@ class RooflineView(LineWidget, can_focus=True):
         if row == self.cursor:
             return
         self._refresh_cursor()
+        told = {y: self.render_line(y) for y in range(self.size.height - self._detail_height, self.size.height)}
         self.cursor = row
         x, y = self._where(row)
         if self.view.holds(x, y) or np.isnan(y):  # a row without a place is told about, and shown nowhere
             self._refresh_cursor()
-            self.refresh(Region(0, self.size.height - self._detail_height, self.size.width, self._detail_height))
+            self.refresh_changes(told)
         else:
             self.view = self.view.centred(x, y)
             self._rebuild()
