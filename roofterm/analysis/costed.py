@@ -10,8 +10,9 @@ import polars as pl
 from roofterm.analysis.categories import FACTS, Category
 from roofterm.analysis.categories.kinds import TENSOR_CATEGORIES
 from roofterm.analysis.costs import collective_cost
-from roofterm.analysis.hlo_costs import hlo_items, on_device_clock
-from roofterm.analysis.owners import NO_COST, find_owners
+from roofterm.analysis.hlo_costs import HLO_COSTS, hlo_items, on_device_clock
+from roofterm.analysis.lookup import ABSENT, I64, rows_by_id, rows_of, taken
+from roofterm.analysis.owners import NO_COST, NO_SIGNATURE, Owners, find_owners
 from roofterm_parsers.profile import Kind, Profile
 
 LEVELS = ("hbm", "vmem_read", "vmem_write", "cmem_read", "cmem_write", "link", "pcie")
@@ -70,129 +71,162 @@ class Costed(NamedTuple):
     """schema `PIECES`, one row a piece of work"""
 
 
-def costed(profile: Profile, work: pl.DataFrame, facts: pl.DataFrame) -> Costed:
-    """Items and pieces of device work. `work`: schema `work.WORK`, whole or a part; `facts`: schema `categories.FACTS`."""
+def costed(profile: Profile, work: pl.DataFrame, facts: pl.DataFrame, owners: Owners | None = None) -> Costed:
+    """Items and pieces of device work. `work`: schema `work.WORK`, whole or a part; `facts`: schema `categories.FACTS`;
+    `owners`: those of all ops that launched `work`, if they are known."""
     if work.height == 0:
         return Costed(pl.DataFrame(schema=ITEMS), pl.DataFrame(schema=PIECES))
     pieces = _pieces(profile, on_device_clock(profile, work), facts)
-    pieces, by_op = _with_owners(profile, pieces)
-    pieces, by_hlo = hlo_items(profile, pieces)
+    owners = find_owners(profile, work, facts) if owners is None else owners
+    pieces = _with_owners(pieces, owners)
+    pieces, by_hlo = _with_hlo(profile, pieces)
     pieces = _numbered(pieces)
     items = _items(pieces)
+    items = items.with_columns(*_costs_of_ops(owners, items), *_costs_of_hlo(profile, by_hlo, items))
     items = items.with_columns(op_name=profile.slices["name"].gather(items["owner"]))
-    items = items.join(by_op, on="cost", how="left", maintain_order="left").join(by_hlo, on="hlo_cost", how="left", maintain_order="left")
     items = _with_copies(profile, pieces, items)
     items = _with_collectives(profile, pieces, items)
     items = _decided(items)
-    return Costed(items.select(list(ITEMS)).cast(ITEMS), _shares(pieces, items))
+    return Costed(items.select(pl.col(name).cast(kind) for name, kind in ITEMS.items()), _shares(pieces, items))
 
 
 def _pieces(profile: Profile, work: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
-    pieces = work.join(facts.select(list(FACTS)), on="slice", how="left", maintain_order="left").with_columns(
-        pl.col("category").fill_null(int(Category.OTHER)), kernel_name=profile.slices["name"].gather(work["slice"])
+    """Work with the columns of `FACTS`, and: kernel_name (row of names), graph, fast_algorithm, exclusive_ps."""
+    texts, name = profile.names["text"], profile.slices["name"]
+    rows = rows_of(rows_by_id(facts["slice"], profile.slices.height), work["slice"])
+    kernel_name = name.gather(work["slice"])
+    launch = work["launch"]
+    graph = texts.str.contains(r"GraphLaunch").to_numpy()[name.to_numpy()[launch.fill_null(0).to_numpy()]] & launch.is_not_null().to_numpy()
+    return work.with_columns(
+        *(taken(facts[column], rows) for column in FACTS if column not in ("slice", "category")),
+        taken(facts["category"], rows).fill_null(int(Category.OTHER)),
+        _exclusive(work),
+        kernel_name=kernel_name,
+        graph=pl.Series(graph),
+        fast_algorithm=texts.str.contains(r"(?i)winograd|fft").gather(kernel_name),
     )
-    launch_name = profile.slices["name"].gather(pieces["launch"])
-    graphs = profile.names["text"].str.contains(r"GraphLaunch").arg_true()
-    fast = profile.names["text"].str.contains(r"(?i)winograd|fft").arg_true()
+
+
+def _with_owners(pieces: pl.DataFrame, owners: Owners) -> pl.DataFrame:
+    """Pieces with the op that owns each (owner), the row of its costs (cost), its signature, and whether it is recomputed."""
+    rows = owners.rows_of(pieces["op"])
+    cost, signature = np.append(owners.cost, NO_COST)[rows], np.append(owners.signature, NO_SIGNATURE)[rows]
     return pieces.with_columns(
-        graph=launch_name.is_in(graphs.implode()).fill_null(False),
-        fast_algorithm=pl.col("kernel_name").is_in(fast.implode()),
-        exclusive_ps=_exclusive(work),
+        owner=taken(pl.Series(owners.owner), rows),
+        cost=pl.Series(cost).set(pl.Series(cost == NO_COST), None),
+        signature=pl.Series(signature).set(pl.Series(signature == NO_SIGNATURE), None).cast(pl.UInt32),
+        recomputed=taken(pl.Series(owners.recomputed), rows),
     )
 
 
-def _with_owners(profile: Profile, pieces: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Pieces with the op that owns each; the costs as a frame keyed by `cost`."""
-    owners = find_owners(profile, pieces)
-    frame = pl.DataFrame(
-        {
-            "op": owners.op,
-            "owner": owners.owner,
-            "cost": owners.cost,
-            "recomputed": owners.recomputed,
-        },
-        schema={"op": pl.UInt32, "owner": pl.UInt32, "cost": pl.Int64, "recomputed": pl.Boolean},
-    ).with_columns(pl.when(pl.col("cost") == NO_COST).then(None).otherwise("cost").alias("cost"))
-    costs = pl.DataFrame(
-        {
-            "cost": range(len(owners.costs)),
-            "cost_category": [int(cost.category) for cost in owners.costs],
-            "cost_dtype": [None if (cost.dtype or "").endswith("byte") else cost.dtype for cost in owners.costs],
-            "flops": [cost.flops for cost in owners.costs],
-            "model_flops": [cost.model_flops for cost in owners.costs],
-            "whole_flops": [cost.whole_flops for cost in owners.costs],
-            "op_bytes": [cost.bytes for cost in owners.costs],
-            "estimate": [cost.estimate for cost in owners.costs],
-        },
-        schema={
-            "cost": pl.Int64,
-            "cost_category": pl.UInt8,
-            "cost_dtype": pl.String,
-            "flops": pl.Float64,
-            "model_flops": pl.Float64,
-            "whole_flops": pl.Float64,
-            "op_bytes": pl.Float64,
-            "estimate": pl.String,
-        },
-        strict=False,
-    )
-    signatures = profile.ops.select(owner="slice", signature="signature").unique("owner", keep="first")
-    pieces = pieces.join(frame, on="op", how="left", maintain_order="left")
-    return pieces.join(signatures, on="owner", how="left", maintain_order="left"), costs
+def _with_hlo(profile: Profile, pieces: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """What `hlo_items` gives, which has nothing to say where the profile holds no compiled program."""
+    if profile.hlo.height:
+        return hlo_items(profile, pieces)
+    nothing = pl.lit(None, dtype=pl.UInt32)
+    return pieces.with_columns(hlo=nothing, hlo_instance=nothing, hlo_cost=nothing), pl.DataFrame(schema=HLO_COSTS)
+
+
+def _costs_of_ops(owners: Owners, items: pl.DataFrame) -> list[pl.Series]:
+    """What the owners of items cost: columns of them, null where an owner has no cost."""
+    costs = owners.costs
+    told: dict[str, tuple[pl.DataType | type[pl.DataType], list[object]]] = {
+        "cost_category": (pl.UInt8, [int(cost.category) for cost in costs]),
+        "cost_dtype": (pl.String, [None if (cost.dtype or "").endswith("byte") else cost.dtype for cost in costs]),
+        "flops": (pl.Float64, [cost.flops for cost in costs]),
+        "model_flops": (pl.Float64, [cost.model_flops for cost in costs]),
+        "whole_flops": (pl.Float64, [cost.whole_flops for cost in costs]),
+        "op_bytes": (pl.Float64, [cost.bytes for cost in costs]),
+        "estimate": (pl.String, [cost.estimate for cost in costs]),
+    }
+    rows = items["cost"].fill_null(ABSENT).to_numpy()
+    return [taken(pl.Series(name, values, dtype=kind, strict=False), rows) for name, (kind, values) in told.items()]
+
+
+def _costs_of_hlo(profile: Profile, costs: pl.DataFrame, items: pl.DataFrame) -> list[pl.Series]:
+    """What the compiler counted for items: columns of `hlo_costs.HLO_COSTS`."""
+    rows = rows_of(rows_by_id(costs["hlo_cost"], profile.hlo_ops.height), items["hlo_cost"])
+    return [taken(costs[name], rows) for name in HLO_COSTS if name != "hlo_cost"]
 
 
 def _numbered(pieces: pl.DataFrame) -> pl.DataFrame:
-    """Pieces with the item of each: those of one owner on one device; without an owner, every piece is its own.
+    """Pieces with the item of each, in order of item and start: those of one owner on one device; without an owner, every piece
+    is its own.
 
     Work of an op without a cost (a compiled region, a custom op) is an item for each category of it: nothing tells that it
     is all of one kind. An op of a captured graph runs once in every replay.
     """
-    by_hlo = pl.col("hlo_instance").is_not_null()
-    alone = pl.col("owner").is_null() & ~by_hlo
-    key = pl.struct(
-        pl.when(alone).then(pl.col("slice")).otherwise(None),
-        pl.when(~by_hlo).then("owner"),
-        pl.when(pl.col("cost").is_null() & ~by_hlo).then("category"),
-        "hlo_instance",
-        "device",
-        pl.when(pl.col("graph") & pl.col("owner").is_not_null()).then("launch"),
-    )
-    return pieces.with_columns(item=(key.rank("dense") - 1).cast(pl.UInt32)).sort("item", "start_ps", maintain_order=True)
+    owned, by_hlo = pieces["owner"].is_not_null().to_numpy(), pieces["hlo_instance"].is_not_null().to_numpy()
+    device, start = pieces["device"].to_numpy().astype(np.int64), pieces["start_ps"].to_numpy()
+    kind = np.where(pieces["cost"].is_null().to_numpy(), pieces["category"].to_numpy().astype(np.int64) + 1, 0)
+    # Numbers of 32 bits, 8 for the category, 16 for the device; instances of instructions first, then ops, then the rest.
+    instance = pieces["hlo_instance"].fill_null(0).to_numpy().astype(np.int64)
+    of_op = (1 << 58) | (pieces["owner"].fill_null(0).to_numpy().astype(np.int64) << 24) | (kind << 16)
+    alone = (2 << 58) | (pieces["slice"].to_numpy().astype(np.int64) << 16)
+    key = np.where(by_hlo, instance << 16, np.where(owned, of_op, alone)) | device
+    replay = np.where(pieces["graph"].to_numpy() & owned, pieces["launch"].fill_null(0).to_numpy().astype(np.int64) + 1, 0)
+    order = np.lexsort((start, replay, key)) if replay.any() else np.argsort(key, kind="stable")
+    key, replay, start = key[order], replay[order], start[order]
+    fresh = np.concatenate(([True], (key[1:] != key[:-1]) | (replay[1:] != replay[:-1])))
+    if np.any((start[1:] < start[:-1]) & ~fresh[1:]):
+        again = np.lexsort((start, np.cumsum(fresh)))
+        order = order[again]
+    return pieces[order].with_columns(item=pl.Series(np.cumsum(fresh) - 1).cast(pl.UInt32))
 
 
 def _items(pieces: pl.DataFrame) -> pl.DataFrame:
     """One row an item: what its pieces say together; category and type are those of its main piece."""
-    own = pl.col("end_ps") - pl.col("start_ps")
-    reach = pl.col("end_ps").cum_max().shift(1).over("item", order_by="start_ps")
-    fresh = pl.max_horizontal(pl.col("end_ps") - pl.max_horizontal(pl.col("start_ps"), reach), pl.lit(0, dtype=pl.Int64))
-    several = pieces.filter(pl.len().over("item") > 1).with_columns(fresh=fresh).group_by("item").agg(union_ps=pl.col("fresh").sum())
-    nested = pl.col("own_ps") < own
-    main = pieces.with_columns(
-        main=(pl.col("category").is_in([int(c) for c in TENSOR_CATEGORIES]).cast(pl.Int64) * 2 + pl.col("tensor_core").fill_null(False)),
-        length=own,
-    ).sort("item", "main", "length", descending=[False, True, True])
-    first = main.group_by("item", maintain_order=True).agg(
-        pl.col("category", "dtype", "tensor_core", "kernel_name").first(),
+    item = pieces["item"].to_numpy()
+    first = np.flatnonzero(np.concatenate(([True], item[1:] != item[:-1])))
+    count = np.diff(np.append(first, item.size))
+    start, end = pieces["start_ps"].to_numpy(), pieces["end_ps"].to_numpy()
+    own = np.minimum(pieces["own_ps"].to_numpy(), end - start)
+    time = np.add.reduceat(own, first)
+    main = first.copy()
+    several = np.flatnonzero(count > 1)
+    if several.size:
+        mine = np.flatnonzero(np.repeat(count > 1, count))
+        begins = np.cumsum(count[several]) - count[several]
+        number = np.repeat(np.arange(several.size), count[several])
+        time[several] = np.add.reduceat(_fresh(number, start[mine], end[mine]), begins)
+        tensor = np.isin(pieces["category"].to_numpy()[mine], [int(c) for c in TENSOR_CATEGORIES])
+        weight = 2 * tensor + pieces["tensor_core"].gather(mine).fill_null(False).to_numpy()
+        main[several] = mine[np.lexsort((start[mine] - end[mine], -weight, number))[begins]]
+    place = np.where(pieces["step"].is_null().to_numpy(), item.size, np.arange(item.size))
+    stepped = np.minimum.reduceat(place, first)
+    firsts = ("item", "owner", "cost", "hlo", "hlo_cost", "signature", "device", "recomputed", "op")
+    return pl.DataFrame(
+        [
+            *(pieces[name].gather(first) for name in firsts),
+            *(pieces[name].gather(main) for name in ("category", "dtype", "tensor_core", "kernel_name")),
+            taken(pieces["step"], np.where(stepped < item.size, stepped, ABSENT)),
+            pl.Series("start_ps", start[first]),
+            pl.Series("end_ps", np.maximum.reduceat(end, first)),
+            pl.Series("time_ps", time),
+            pl.Series("pieces", count, dtype=pl.UInt32),
+            pl.Series("launched", np.logical_or.reduceat(pieces["launch"].is_not_null().to_numpy(), first)),
+            pl.Series("graph", np.logical_or.reduceat(pieces["graph"].to_numpy(), first)),
+            pl.Series("fast_algorithm", np.logical_or.reduceat(pieces["fast_algorithm"].to_numpy(), first)),
+            pl.Series("only_copies", np.logical_and.reduceat(pieces["kind"].to_numpy() != int(Kind.KERNEL), first)),
+        ]
     )
-    grouped = pieces.group_by("item", maintain_order=True).agg(
-        pl.col("owner", "cost", "hlo", "hlo_cost", "signature", "device", "recomputed").first(),
-        pl.col("step").drop_nulls().first(),
-        start_ps=pl.col("start_ps").min(),
-        end_ps=pl.col("end_ps").max(),
-        own_ps=pl.when(nested).then("own_ps").otherwise(own).sum(),
-        pieces=pl.len().cast(pl.UInt32),
-        op=pl.col("op").first(),
-        launched=pl.col("launch").is_not_null().any(),
-        graph=pl.col("graph").any(),
-        fast_algorithm=pl.col("fast_algorithm").any(),
-        only_copies=(pl.col("kind") != int(Kind.KERNEL)).all(),
-    )
-    items = grouped.join(first, on="item", how="left", maintain_order="left").join(several, on="item", how="left", maintain_order="left")
-    return items.with_columns(time_ps=pl.coalesce("union_ps", "own_ps"))
+
+
+def _fresh(item: I64, start: I64, end: I64) -> I64:
+    """What of each piece no earlier piece of its item covers, ps; pieces in order of item and start."""
+    # The latest end up to each piece within its item, by the ends' ranks: times themselves are too large to shift by item.
+    ends, rank = np.unique(end, return_inverse=True)
+    above = item * ends.size
+    reach = ends[np.maximum.accumulate(above + rank) - above]
+    covered = np.concatenate((start[:1], np.where(item[1:] == item[:-1], reach[:-1], start[1:])))
+    return np.maximum(end - np.maximum(start, covered), 0)
 
 
 def _with_copies(profile: Profile, pieces: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
     """Bytes of items that consist of copies and sets alone, as the file states them: memory to memory moves them twice."""
+    if not items["only_copies"].any():
+        unknown = pl.lit(None, dtype=pl.Float64)
+        return items.with_columns(stated=pl.lit(False), hbm_bytes=unknown, pcie_bytes=unknown, link_bytes=unknown)
     moved = pieces.filter(pl.col("kind") != int(Kind.KERNEL)).join(
         profile.copies.select("slice", "bytes").unique("slice", keep="first"), on="slice", how="inner"
     )
@@ -304,7 +338,8 @@ def _shares(pieces: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
     even = main / np.bincount(item, weights=main, minlength=count)[item]
     share = np.where(total > 0, weight / np.where(total > 0, total, 1.0), even)
     pieces = pieces.with_columns(share=pl.Series(share), length_ps=pl.col("end_ps") - pl.col("start_ps"))
-    return pieces.select(list(PIECES)).cast(PIECES).sort("slice")
+    ordered = pieces[np.argsort(pieces["slice"].to_numpy())]
+    return ordered.select(pl.col(name).cast(kind) for name, kind in PIECES.items())
 
 
 def _exclusive(work: pl.DataFrame) -> pl.Series:

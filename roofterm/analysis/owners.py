@@ -15,9 +15,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from roofterm.analysis.costs import Cost, cost, lookup
+from roofterm.analysis.lookup import ABSENT, looked_up
 from roofterm_parsers.profile import ROOT, Profile
 
 NO_COST = -1
+NO_SIGNATURE = -1
 
 
 class Owners(NamedTuple):
@@ -29,19 +31,28 @@ class Owners(NamedTuple):
     """slice of the op that the work counts for (the launching op itself where none around it has a cost)"""
     cost: NDArray[np.int64]
     """row of `costs`, or NO_COST"""
+    signature: NDArray[np.int64]
+    """of the owner, row of `profile.signatures`, or NO_SIGNATURE"""
     recomputed: NDArray[np.bool_]
     """forward work that a backward pass did again (activation checkpointing)"""
     costs: Sequence[Cost]
 
+    def rows_of(self, ops: pl.Series) -> NDArray[np.int64]:
+        """The row of each of these ops; ABSENT for null and for ops that launched nothing when the owners were found."""
+        wanted = ops.cast(pl.Int64).fill_null(-1).to_numpy()
+        rows = np.searchsorted(self.op, wanted)
+        there = (rows < self.op.size) & (self.op[np.minimum(rows, self.op.size - 1)] == wanted) if self.op.size else wanted < -1
+        return np.where(there, rows, ABSENT)
 
-def find_owners(profile: Profile, work: pl.DataFrame) -> Owners:
-    """Owners of the ops that launched `work` (columns slice, op, and stored of `categories.FACTS`)."""
+
+def find_owners(profile: Profile, work: pl.DataFrame, facts: pl.DataFrame) -> Owners:
+    """Owners of the ops that launched `work` (schema `work.WORK`); `facts`: schema `categories.FACTS`."""
     ops = work["op"].drop_nulls().unique().sort().to_numpy()
     calls = _Calls(profile)
-    calls.fallback = _fallback_types(calls, work)
+    calls.fallback = _fallback_types(calls, work, facts)
     owner, found = _climb(profile, ops, calls)
     found = _without_wrappers(profile, owner, found, calls.costs)
-    return Owners(ops, owner, found, _recomputed(profile, ops), calls.costs)
+    return Owners(ops, owner, found, calls.signature[owner], _recomputed(profile, ops), calls.costs)
 
 
 class _Calls:
@@ -50,7 +61,7 @@ class _Calls:
     def __init__(self, profile: Profile) -> None:
         self.names = profile.names["text"]
         self.name = profile.slices["name"].to_numpy()
-        self.signature = np.full(profile.slices.height, -1, np.int64)
+        self.signature = np.full(profile.slices.height, NO_SIGNATURE, np.int64)
         """of each slice, -1 for none"""
         signature = profile.ops["signature"]
         signed = signature.is_not_null()
@@ -148,9 +159,10 @@ def _recomputed(profile: Profile, ops: NDArray[np.uint32]) -> NDArray[np.bool_]:
     return recomputed
 
 
-def _fallback_types(calls: _Calls, work: pl.DataFrame) -> dict[int, str]:
+def _fallback_types(calls: _Calls, work: pl.DataFrame, facts: pl.DataFrame) -> dict[int, str]:
     """Type of the elements by the kernels' names, for calls whose inputs name none: {key of (name, signature): type}."""
-    linked = work.select("op", "stored").drop_nulls()
+    stored = looked_up(facts["stored"], facts["slice"], calls.name.size, work["slice"])
+    linked = pl.DataFrame({"op": work["op"], "stored": stored}).drop_nulls()
     op = linked["op"].to_numpy()
     signed = calls.signature[op] >= 0
     op = op[signed]

@@ -20,6 +20,7 @@ from roofterm.analysis.costed import LEVELS, Costed, costed
 from roofterm.analysis.hlo_costs import on_device_clock
 from roofterm.analysis.levels import PS, category_rows, kernel_rows, op_items, op_rows, records, summed, with_shares
 from roofterm.analysis.op_roles import ROLE_COLUMNS
+from roofterm.analysis.owners import Owners
 from roofterm.analysis.scope import ALL, Scope
 from roofterm.analysis.traffic import with_roles
 from roofterm.analysis.work import busy
@@ -40,10 +41,12 @@ def bounded(
     facts: pl.DataFrame,
     device: results.DeviceInfo | None,
     batches: pl.DataFrame | None = None,
+    owners: Owners | None = None,
 ) -> Bounded:
     """Costs and bounds of device work. `work`: schema `work.WORK`; `facts`: schema `categories.FACTS`; `batches`: what an
-    engine's annotations tell of each row of `profile.steps`, columns of `iterations.ITERATIONS` from `phase` on."""
-    found = costed(profile, work, facts)
+    engine's annotations tell of each row of `profile.steps`, columns of `iterations.ITERATIONS` from `phase` on; `owners`:
+    those of the whole profile's work, if they are known."""
+    found = costed(profile, work, facts, owners)
     items = with_roles(profile, op_items(profile, found, found.items))
     if batches is not None:
         items = with_cache(profile, items, batches)

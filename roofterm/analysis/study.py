@@ -39,6 +39,7 @@ from roofterm.analysis.modules import module_rows, work_modules
 from roofterm.analysis.occupancy import occupancies
 from roofterm.analysis.op_groups import split_by
 from roofterm.analysis.overlap import hiding
+from roofterm.analysis.owners import Owners, find_owners
 from roofterm.analysis.phase_table import phase_breakdown, phase_rows
 from roofterm.analysis.phases import host_phases, phase_names, work_phases
 from roofterm.analysis.rank_groups import rank_groups
@@ -157,6 +158,11 @@ class Study:
         collectives = self.facts.filter(pl.col("category") == int(Category.COMMUNICATION))
         classes = collectives.select("slice", work_class=pl.lit(int(WorkClass.COMMUNICATION), pl.UInt8))
         return device_work(self.profile, self.self_ps, classes)
+
+    @cached_property
+    def owners(self) -> Owners:
+        """Which op each piece of device work counts for, and what that costs."""
+        return find_owners(self.joined, self.captured.hung(self.work), self.facts)
 
     @cached_property
     def occupancy(self) -> pl.DataFrame:
@@ -447,7 +453,7 @@ class Study:
     def _bounded(self, part: Scope) -> Bounded:
         return self._keep(
             ("bounded", part),
-            lambda: bounded(self.joined, self.captured.hung(self._part(part).work), self.facts, self.device, self.step_facts),
+            lambda: bounded(self.joined, self.captured.hung(self._part(part).work), self.facts, self.device, self.step_facts, self.owners),
         )
 
     def _iteration_table(self, scope: Scope) -> pl.DataFrame:
