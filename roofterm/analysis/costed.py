@@ -219,7 +219,8 @@ def _fresh(item: I64, start: I64, end: I64) -> I64:
     above = item * ends.size
     reach = ends[np.maximum.accumulate(above + rank) - above]
     covered = np.concatenate((start[:1], np.where(item[1:] == item[:-1], reach[:-1], start[1:])))
-    return np.maximum(end - np.maximum(start, covered), 0)
+    fresh: I64 = np.maximum(end - np.maximum(start, covered), 0)
+    return fresh
 
 
 def _with_copies(profile: Profile, pieces: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
