@@ -89,6 +89,12 @@ VOICE = (
 
 ANY = (*READING, *LOOKS, *LOADING, *VOICE)
 
+EXPORTED = (
+    "kernel", "op", "category", "collective", "gap", "iteration", "steps", "ranks", "roofline", "roofline-program", "roofline-phase",
+    "roofline-category", "roofline-module", "roofline-kernel",
+)  # fmt: skip
+"""Tables of `report.result_tables`, which is heavier to import."""
+
 COMMANDS = (
     Command("report", "report", "the triage report: health, device, steps, breakdown, top kernels and ops, roofline coverage", ANY),
     Command(
@@ -127,8 +133,12 @@ COMMANDS = (
     Command(
         "export",
         "export",
-        "all slices, or --where of them, to FILE: .parquet, .arrow, .csv, .json or .trace.json.gz",
-        tuple(option for option in ANY if option.flags[0] not in ("--format", "--top", "--sort")),
+        "all slices, or --where of them, to FILE: .parquet, .arrow, .csv, .json or .trace.json.gz; or a --table",
+        (
+            _value("--table", help="a table instead of slices: " + ", ".join(EXPORTED), choices=EXPORTED, metavar="NAME"),
+            _flag("--redact", help="leave out paths, URLs, host and user names"),
+            *(option for option in ANY if option.flags[0] not in ("--format", "--top", "--sort")),
+        ),
     ),
     Command(
         "roofline",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 import polars as pl
 
 from roofterm.analysis.study import Study
@@ -16,10 +15,10 @@ from roofterm.cli.tabular import answer
 from roofterm.report.as_markdown import markdown_table
 from roofterm.report.columns import RANK_COLUMNS, RANK_GROUP_COLUMNS
 from roofterm.report.plain_table import plain_table
+from roofterm.report.rank_table import group_records, rank_table
 from roofterm.report.ranks_text import late_lines
 from roofterm.results import RankGroup, RankRow
 from roofterm.text.units import count, duration_us
-from roofterm_parsers.ranks import number_ranges
 
 
 def run(args: Arguments) -> int:
@@ -32,29 +31,8 @@ def run(args: Arguments) -> int:
         records = group_records(groups)
         table = plain_table(records, RANK_GROUP_COLUMNS, width()) if args.format == "text" else markdown_table(records, RANK_GROUP_COLUMNS)
         beside = ["", "process groups, means a step and device", *([""] if args.format == "markdown" else []), *table]
-    answer(args, ranks_frame(rows), RANK_COLUMNS, head, most=0, notes=said, beside=beside)
+    answer(args, rank_table(rows), RANK_COLUMNS, head, most=0, notes=said, beside=beside)
     return DONE
-
-
-def ranks_frame(rows: list[RankRow]) -> pl.DataFrame:
-    """Rank rows as a frame, its columns in the order of the record."""
-    kinds = {"host": pl.String, "path": pl.String, "late": pl.Boolean} | dict.fromkeys(("rank", "devices", "steps"), pl.Int64)
-    schema = {name: kinds.get(name, pl.Float64) for name in RankRow.__struct_fields__}
-    return pl.DataFrame([msgspec.structs.asdict(row) for row in rows], schema=schema)
-
-
-def group_records(groups: list[RankGroup]) -> list[dict[str, Any]]:
-    """Groups as table rows: the ranks as a text, unequal calls as such."""
-    return [
-        msgspec.structs.asdict(group)
-        | {
-            "called": group.name or "unnamed",
-            "members": number_ranges(group.ranks) if group.ranks else None,
-            "seen_of": f"{group.seen} of {group.size}" if group.size else str(group.seen),
-            "uneven": f"{group.least_calls} to {group.most_calls}" if group.least_calls != group.most_calls else None,
-        }
-        for group in groups
-    ]
 
 
 def notes(study: Study, rows: list[RankRow]) -> list[str]:

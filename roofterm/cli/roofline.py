@@ -9,9 +9,8 @@ from collections.abc import Sequence
 import polars as pl
 
 from roofterm.analysis.filters import FilterError, parse
-from roofterm.analysis.roofline import level_records
 from roofterm.analysis.row_filter import row_predicate
-from roofterm.analysis.scope import Scope, ScopeError
+from roofterm.analysis.scope import ScopeError
 from roofterm.analysis.study import Study
 from roofterm.cli.arguments import Arguments
 from roofterm.cli.errors import DONE, UsageError
@@ -27,10 +26,10 @@ from roofterm.report.columns import MODULE_COLUMNS, PROGRAM_COLUMNS, ROOFLINE_CO
 from roofterm.report.fields import Column
 from roofterm.report.files import csv_bytes
 from roofterm.report.plain_table import plain_table
+from roofterm.report.roofline_table import level_rows, roofline_frame
 from roofterm.results import Coverage, Roof, Roofline, RooflineRow
 from roofterm.text.units import count, pct
 from roofterm.tui.capabilities import probe
-from roofterm.tui.frames import roofline_frame
 
 MOST = 1000
 """rows without --top, as XProf has them"""
@@ -49,7 +48,7 @@ def run(args: Arguments) -> int:
     scope = scope_of(args, "steady")
     try:
         roofline = study.roofline(scope, 0)
-        rows = rows_of(study, scope, args.level)
+        rows = level_rows(study, scope, args.level)
         rows = _filtered(rows, args.where, args.sort)
         text = study.selection(scope).text
     except (FilterError, ScopeError) as why:
@@ -57,19 +56,6 @@ def run(args: Arguments) -> int:
     top = args.top if args.top is not None else MOST_TEXT if args.format == "text" else MOST
     _give(args, study, rows, top or len(rows), roofline, text)
     return DONE
-
-
-def rows_of(study: Study, scope: Scope, level: str) -> list[RooflineRow]:
-    roofline = study.roofline(scope, 0)
-    if level == "program":
-        return [*roofline.program, *roofline.steps]
-    if level == "op":
-        return roofline.ops
-    if level == "phase":
-        return study.phase_rows(scope)
-    if level == "module":
-        return study.module_rows(scope)
-    return level_records(study.joined, study.bounded(scope), study.facts, study.device, level, 0)
 
 
 def _filtered(rows: list[RooflineRow], where: str, sort: str | None) -> list[RooflineRow]:

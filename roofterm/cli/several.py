@@ -23,10 +23,10 @@ from roofterm.report.as_markdown import markdown_table
 from roofterm.report.columns import PROFILE
 from roofterm.report.files import csv_bytes
 from roofterm.report.plain_table import plain_table
+from roofterm.report.roofline_table import level_rows, roofline_frame
 from roofterm.results import Coverage, DeviceInfo, Roof, RooflineRow
 from roofterm.text.safe import safe_text
 from roofterm.text.units import count
-from roofterm.tui.frames import roofline_frame
 
 MOST, MOST_TEXT = 1000, 20
 
@@ -62,13 +62,12 @@ def several(args: Arguments) -> int:
 
 
 def _labelled(args: Arguments, path: str, label: str) -> Labelled:
-    from roofterm.cli.roofline import rows_of
-
     alone = copy.copy(args)
     alone.paths = [path]
     study, scope = study_of(alone), scope_of(args, "steady")
     found = study.roofline(scope, 0)
-    return Labelled(label, path, study.device, study.selection(scope).text, found.coverage, found.roofs, rows_of(study, scope, args.level))
+    rows = level_rows(study, scope, args.level)
+    return Labelled(label, path, study.device, study.selection(scope).text, found.coverage, found.roofs, rows)
 
 
 def _frame(args: Arguments, profiles: list[Labelled]) -> pl.DataFrame:

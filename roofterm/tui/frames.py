@@ -9,19 +9,9 @@ from typing import Any
 import polars as pl
 
 from roofterm.report.breakdown import PARTS, part_of
-from roofterm.results import DeviceInfo, RooflineRow, StepRow
+from roofterm.report.roofline_table import main_level
+from roofterm.results import DeviceInfo, StepRow
 from roofterm.text.units import si
-
-LEVELS = ("hbm", "vmem", "l2", "l1")
-"""Memory whose traffic a table shows, the first that the row knows."""
-
-
-def roofline_frame(rows: Sequence[RooflineRow]) -> pl.DataFrame:
-    """One row each, with the traffic of the device's main memory; all of `RooflineRow`'s scalar fields by their names.
-
-    `limit` is its limiter as it is shown: what binds it, with ? where latency does.
-    """
-    return pl.DataFrame([_roofline_record(row) for row in rows], schema=_ROOFLINE, strict=False)
 
 
 def steps_frame(rows: Sequence[StepRow], slowest: str | None) -> pl.DataFrame:
@@ -60,21 +50,11 @@ def step_number(name: str) -> int | None:
     return int(found.group(1)) if found else None
 
 
-def main_level(values: dict[str, float]) -> float | None:
-    return next((values[level] for level in LEVELS if level in values), None)
-
-
 def _ridge(device: DeviceInfo, dtype: str) -> str:
     ridge = main_level(device.ridge.get(dtype, {}))
     return "" if ridge is None else f"{si(ridge)} FLOP/B"
 
 
-_TEXT = ("limit", "level", "step", "name", "category", "bound_by", "limiter", "dtype", "flops_from", "bytes_from", "flags", "shapes", "op")
-_NUMBERS = (
-    "time_us", "time_per_unit_us", "flops", "model_flops", "bytes", "flops_per_s", "bytes_per_s", "intensity", "pct_of_peak_flops",
-    "pct_of_peak_bw", "pct_of_roof", "time_bound_us", "headroom_us",
-)  # fmt: skip
-_ROOFLINE = pl.Schema({**dict.fromkeys(_TEXT, pl.String()), "calls": pl.Int64(), **dict.fromkeys(_NUMBERS, pl.Float64())})
 _STEPS = pl.Schema(
     {
         "parts": pl.List(pl.Float64()),  # us by `breakdown.PARTS`, then the length of the longest step
@@ -85,16 +65,6 @@ _STEPS = pl.Schema(
     }
 )
 _ROOFS = pl.Schema({**dict.fromkeys(("name", "kind", "value", "ridge", "source"), pl.String()), "rank": pl.Float64()})
-
-
-def _roofline_record(row: RooflineRow) -> dict[str, Any]:
-    record = {name: getattr(row, name) for name in (*_TEXT[1:], "calls", *_NUMBERS)}
-    record["limit"] = f"{row.bound_by}?" if row.limiter == "latency" and row.bound_by else row.limiter
-    record["flags"] = ", ".join(row.flags)
-    record["bytes"] = main_level(row.bytes)
-    record["bytes_per_s"] = main_level(row.bytes_per_s)
-    record["intensity"] = main_level(row.intensity)
-    return record
 
 
 def _step_record(row: StepRow, slowest: str | None, longest_us: float) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from roofterm.analysis.limit_values import category_values, limiter_of, limiter_
 from roofterm.analysis.row_filter import row_predicate
 from roofterm.analysis.scope import STEADY
 from roofterm.analysis.study import Study
-from roofterm.tui.frames import roofline_frame
+from roofterm.report.roofline_table import roofline_frame
 from roofterm_parsers import open_profile
 
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"

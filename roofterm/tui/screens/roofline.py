@@ -13,11 +13,11 @@ from textual.containers import Horizontal, Vertical
 
 from roofterm.analysis.filters import Filter, parse
 from roofterm.report.as_json import roofline_json
+from roofterm.report.roofline_table import roofline_frame
 from roofterm.results import Coverage, Roofline, RooflineRow
 from roofterm.text.units import count, pct
 from roofterm.tui.columns import TABLES, known_first, row_details
 from roofterm.tui.exporting import Export, TableExport
-from roofterm.tui.frames import roofline_frame
 from roofterm.tui.messages import RowHighlighted
 from roofterm.tui.opened import Opened
 from roofterm.tui.page import Page

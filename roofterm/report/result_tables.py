@@ -1,0 +1,38 @@
+"""Every table that a command prints, by its name, for exporting it whole."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from roofterm.analysis.filters import parse
+from roofterm.analysis.row_filter import row_predicate
+from roofterm.analysis.scope import Scope
+from roofterm.report.rank_table import RANKS_HEAD, rank_table
+from roofterm.report.roofline_table import level_rows, roofline_frame
+from roofterm.report.step_table import STEPS_HEAD, step_table
+
+if TYPE_CHECKING:
+    from roofterm.analysis.study import Study
+
+OPS = ("kernel", "op", "category", "collective", "gap", "iteration")
+LEVELS = {"roofline": "op", **{f"roofline-{level}": level for level in ("program", "phase", "category", "module", "kernel")}}
+NAMES = (*OPS, "steps", "ranks", *LEVELS)
+
+
+def result_table(study: Study, name: str, scope: Scope) -> tuple[pl.DataFrame, dict[str, Any]]:
+    """All rows of the table of that name (`NAMES`) that the scope and its filter let through, and the keys of its JSON before `rows`.
+
+    Raises FilterError for a wrong expression, ScopeError for a step or rank that is not there.
+    """
+    if name in OPS:
+        return study.table(name, scope), {"schema": "roofterm.ops/1", "by": name}
+    if name in LEVELS:
+        table, head = roofline_frame(level_rows(study, scope, LEVELS[name])), {"schema": "roofterm.roofline/1", "level": LEVELS[name]}
+    elif name == "steps":
+        table, head = step_table(study.steps()), STEPS_HEAD
+    else:
+        table, head = rank_table(study.ranks()), RANKS_HEAD
+    wanted = parse(scope.where)
+    return (table.filter(row_predicate(wanted, table.schema)) if wanted else table), head
