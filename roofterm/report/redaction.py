@@ -42,9 +42,9 @@ def redacted(profile: Profile) -> Profile:
 
     Files keep their own names and ranks; hosts become host0, host1, ... in order, users `user`.
     """
-    hosts = list(dict.fromkeys(_hosts(profile)))
+    hosts = _hosts(profile)
     users = {name for text in _texts(profile) for name in _USER.findall(text)}
-    clear = _clearer({host: f"host{number}" for number, host in enumerate(hosts)}, users)
+    clear = _clearer(hosts, users)
     cleared = dataclasses.replace(profile)
     for frame, schema in FRAMES.items():
         table: pl.DataFrame = getattr(profile, frame)
@@ -71,15 +71,17 @@ def _clearer(hosts: dict[str, str], users: Iterable[str]) -> Text:
     return clear
 
 
-def _hosts(profile: Profile) -> Iterable[str]:
-    """Names of machines, the whole name before its first part; TensorBoard's file names begin with one."""
+def _hosts(profile: Profile) -> dict[str, str]:
+    """What each machine's name, and its first part, becomes; TensorBoard's file names begin with one."""
+    found: dict[str, str] = {}
     for source in profile.sources:
         of_file = _BOARD_FILE.match(re.split(r"[\\/]", source.path)[-1])
         for name in (source.host, source.metadata.get("host_name"), of_file and of_file.group(1)):
-            if isinstance(name, str) and len(name) > 2 and name != "localhost":
-                yield name
-                if "." in name and not re.fullmatch(r"[\d.]+", name):
-                    yield name.partition(".")[0]
+            if not isinstance(name, str) or len(name) < 3 or name == "localhost" or name in found:
+                continue
+            first = name if re.fullmatch(r"[\d.]+", name) else name.partition(".")[0]
+            found[name] = found.setdefault(first, f"host{len(set(found.values()))}")
+    return found
 
 
 def _texts(profile: Profile) -> Iterable[str]:

@@ -201,7 +201,10 @@ def test_ranks_of_a_folder_become_one_profile(tmp_path: Path) -> None:
     profile.check()
     assert [source.rank for source in profile.sources] == [0, 1]
     assert kernels(profile) == 5
-    assert profile.warnings == []
+    # The files say that they are two of eight.
+    assert [(warning.code, warning.message) for warning in profile.warnings] == [
+        ("missing_ranks", "6 of the job's 8 ranks are not here: 2-7")
+    ]
     starts = profile.slices.join(profile.tracks.with_row_index("track"), on="track").group_by("source").agg(pl.col("start_ps").min())
     assert dict(starts.rows()) == {0: 0, 1: 5_000_000}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from roofterm_parsers.ranks import assign_ranks, rank_in
+from roofterm_parsers.ranks import assign_ranks, missing_ranks, number_ranges, rank_in
 
 
 @pytest.mark.parametrize(
@@ -70,3 +70,26 @@ def test_two_files_of_one_rank_get_ranks_of_their_own() -> None:
 def test_names_settle_it_where_files_agree_wrongly() -> None:
     """Two jobs of one rank each, profiled together: both say rank 0."""
     assert assign_ranks([0, 0], ["rank0.json", "rank1.json"]) == ([0, 1], None)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "sizes", "told"),
+    [
+        ([0, 1, 2, 3], [4] * 4, None),
+        ([0, 3, 7], [8] * 3, "5 of the job's 8 ranks are not here: 1-2, 4-6"),
+        ([0, 2], [3, 3], "1 of the job's 3 ranks is not here: 1"),
+        ([0, None], [4, 4], None),
+        ([0, 1], [None, None], None),
+        ([0, 1], [4, 8], None),
+        ([0, 9], [4, 4], None),
+    ],
+)
+def test_missing_ranks_are_named_where_the_files_tell_how_many_there_are(
+    ranks: list[int | None], sizes: list[int | None], told: str | None
+) -> None:
+    assert missing_ranks(ranks, sizes) == told
+
+
+def test_numbers_are_listed_as_ranges() -> None:
+    assert number_ranges([7, 0, 1, 2, 3, 9, 10]) == "0-3, 7, 9-10"
+    assert number_ranges([]) == ""
