@@ -568,9 +568,9 @@ _SHARED = (
     "name", "category", "calls", "total_us", "self_us", "mean_us", "min_us", "max_us", "p50_us", "p99_us", "pct",
     "device_us", "host_us", "flops", "bytes", "dtype", "bound_by", "pct_of_roof", "limiter", "limit",
 )  # fmt: skip
-TABLES["category"] = _SHARED
+TABLES["category"] = (*_SHARED, "flags")
 TABLES["kernel"] = (
-    *_SHARED, "stream_ids", "grid", "block", "occupancy_pct", "waves", "tail_pct", "tensor_core", "launched_by", "short_name",
+    *_SHARED, "stream_ids", "grid", "block", "occupancy_pct", "waves", "tail_pct", "tensor_core", "launched_by", "short_name", "flags",
 )  # fmt: skip
 TABLES["collective"] = (
     *_SHARED, "collective", "library", "group", "group_size", "message_bytes", "algo_bw", "bus_bw", "pct_of_link", "exposed_us",
@@ -578,7 +578,7 @@ TABLES["collective"] = (
 )  # fmt: skip
 TABLES["op"] = (
     *_SHARED, "self_device_us", "shapes", "is_backward", "memory_bytes", "self_memory_bytes", "device_memory_bytes",
-    "self_device_memory_bytes", "stack", "module_path",
+    "self_device_memory_bytes", "stack", "module_path", "flags",
 )  # fmt: skip
 TABLES["gap"] = (*_SHARED, "start_us", "device", "step", "before", "after", "host_kind", "host_wait_us", "kernel_gap_us", "thread")
 TABLES["iteration"] = (

@@ -10,7 +10,6 @@ import polars as pl
 from roofterm.analysis.batches import DECODE, MIXED
 from roofterm.analysis.levels import summed, with_shares
 from roofterm.analysis.steps import US
-from roofterm.analysis.worked import COLUMNS
 from roofterm.results import TABLES, StepRow
 
 PARTS = ("compute_us", "exposed_comm_us", "exposed_copy_us", "idle_us", "host_wait_us", "kernel_gap_us", "launched_device_us")
@@ -130,7 +129,7 @@ def _worked(items: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
         )
     known = mine.filter(pl.col("bound_s").is_not_null())
     rows = with_shares(summed(known, ["group"]))
-    return rows.with_columns(bytes="hbm_bytes").select("group", *COLUMNS)
+    return rows.with_columns(bytes="hbm_bytes").select("group", "flops", "bytes", "bound_by", "pct_of_roof", "limiter", "limit")
 
 
 def _columns(table: pl.DataFrame) -> pl.DataFrame:

@@ -438,10 +438,10 @@ class Study:
         )
         if by == "kernel":
             table = tables.kernel_table(self.joined, self.captured.hung(part.work), named, self.names["short"], self.occupancy)
-            worked = by_kernel(self.joined, self._bounded(scope), self.facts)
+            worked = by_kernel(self.joined, self._bounded(scope), self.facts, self.device)
         else:
             table = tables.category_table(self.profile, part.work, named)
-            worked = by_category(self.joined, self._bounded(scope), self.facts).with_columns(
+            worked = by_category(self.joined, self._bounded(scope), self.facts, self.device).with_columns(
                 name=pl.col("name").replace_strict(titles, return_dtype=pl.String)
             )
         return table.update(worked, on="name", how="left") if worked.height else table
@@ -477,7 +477,7 @@ class Study:
         split = partial(split_by, self.joined, group=group) if group is not None else None
         parts = split(events["slice"]) if split is not None else None
         table = tables.profiler_op_table(self.profile, events, self._profiler_flops(events), memory, parts)
-        worked = by_op(self._bounded(scope), split).drop("flops")
+        worked = by_op(self._bounded(scope), self.device, split).drop("flops")
         if worked.height == 0:
             return table
         if parts is None:

@@ -35,6 +35,7 @@ _TYPES: dict[str, pl.DataType | type[pl.DataType]] = {
     "self_device_memory_bytes": pl.Int64,
     "stack": pl.String,
     "module_path": pl.String,
+    "flags": pl.List(pl.String),
 }
 
 
@@ -161,9 +162,15 @@ def _finish(table: pl.DataFrame, by: str, share_of: str = "total_us") -> pl.Data
     table = table.with_columns(_microseconds(table[name]) for name in table.columns if name.endswith("_ps"))
     whole = table[share_of].sum() if table.height else 0
     table = table.with_columns(pct=(100 * pl.col(share_of) / whole) if whole else pl.lit(None, pl.Float64))
-    missing = [pl.lit(None, _TYPES.get(name, pl.Float64)).alias(name) for name in TABLES[by] if name not in table.columns]
+    missing = [_nothing(name) for name in TABLES[by] if name not in table.columns]
     table = table.with_columns(*missing).select(TABLES[by])
     return table.sort(["total_us", "name"], descending=[True, False], maintain_order=True)
+
+
+def _nothing(name: str) -> pl.Expr:
+    """A column that the table does not know: null, but no doubts."""
+    kind = _TYPES.get(name, pl.Float64)
+    return pl.lit([] if name == "flags" else None, kind).alias(name)
 
 
 def _microseconds(times: pl.Series) -> pl.Series:

@@ -6,24 +6,26 @@ from collections.abc import Callable
 
 import polars as pl
 
-from roofterm.analysis.levels import kernel_pieces, summed, with_shares
+from roofterm.analysis.bounds import caches_of
+from roofterm.analysis.levels import flags, kernel_pieces, summed, with_shares
 from roofterm.analysis.roofline import Bounded
+from roofterm.results import DeviceInfo
 from roofterm_parsers.profile import Profile
 
-COLUMNS = ("flops", "bytes", "bound_by", "pct_of_roof", "limiter", "limit")
+COLUMNS = ("flops", "bytes", "bound_by", "pct_of_roof", "limiter", "limit", "flags")
 
 
-def by_kernel(profile: Profile, found: Bounded, facts: pl.DataFrame) -> pl.DataFrame:
+def by_kernel(profile: Profile, found: Bounded, facts: pl.DataFrame, device: DeviceInfo | None) -> pl.DataFrame:
     """Columns `name` (the kernel's) and `COLUMNS`: each kernel with its share of the work of the ops it ran for."""
-    return _columns(summed(_modelled(profile, found, facts), ["kernel"]).rename({"kernel": "name"}))
+    return _columns(summed(_modelled(profile, found, facts), ["kernel"]).rename({"kernel": "name"}), device)
 
 
-def by_category(profile: Profile, found: Bounded, facts: pl.DataFrame) -> pl.DataFrame:
+def by_category(profile: Profile, found: Bounded, facts: pl.DataFrame, device: DeviceInfo | None) -> pl.DataFrame:
     """Columns `name` (the category's number) and `COLUMNS`."""
-    return _columns(summed(_modelled(profile, found, facts), ["category"]).rename({"category": "name"}))
+    return _columns(summed(_modelled(profile, found, facts), ["category"]).rename({"category": "name"}), device)
 
 
-def by_op(found: Bounded, split: Callable[[pl.Series], pl.Series] | None = None) -> pl.DataFrame:
+def by_op(found: Bounded, device: DeviceInfo | None, split: Callable[[pl.Series], pl.Series] | None = None) -> pl.DataFrame:
     """Columns `name` (of the op that the work was counted for), `COLUMNS` and `dtype`; with `split` also what that gives for each op's
     slice, and a row for each."""
     items = found.items.filter(pl.col("op").is_not_null())
@@ -32,7 +34,7 @@ def by_op(found: Bounded, split: Callable[[pl.Series], pl.Series] | None = None)
         parts = split(items["op"])
         items, keys = items.with_columns(parts), [*keys, parts.name]
     rows = summed(items, keys).rename({"text": "name"})
-    return _columns(rows).with_columns(rows["dtype"], *(rows[key] for key in keys[1:]))
+    return _columns(rows, device).with_columns(rows["dtype"], *(rows[key] for key in keys[1:]))
 
 
 def _modelled(profile: Profile, found: Bounded, facts: pl.DataFrame) -> pl.DataFrame:
@@ -40,5 +42,9 @@ def _modelled(profile: Profile, found: Bounded, facts: pl.DataFrame) -> pl.DataF
     return kernel_pieces(profile, found.costed, found.items, facts).filter(pl.col("bound_s").is_not_null())
 
 
-def _columns(rows: pl.DataFrame) -> pl.DataFrame:
-    return with_shares(rows).with_columns(bytes="hbm_bytes").select("name", *COLUMNS)
+def _columns(rows: pl.DataFrame, device: DeviceInfo | None) -> pl.DataFrame:
+    rows = with_shares(rows)
+    caches = caches_of(device)
+    doubts = [flags(row, device, caches) for row in rows.iter_rows(named=True)]
+    rows = rows.with_columns(bytes="hbm_bytes", flags=pl.Series(doubts, dtype=pl.List(pl.String)))
+    return rows.select("name", *COLUMNS)

@@ -16,6 +16,7 @@ from roofterm.cli.tabular import answer
 from roofterm.report.as_json import rows_of
 from roofterm.report.collective_notes import collective_notes
 from roofterm.report.columns import TABLE_COLUMNS
+from roofterm.report.roof_notes import roof_notes
 
 _MISSING = {"shape": "input shapes", "stack": "Python stacks", "module": "modules"}
 _FLAGS = {"shape": "record_shapes=True", "stack": "with_stack=True", "module": "with_stack=True (or with_modules=True)"}
@@ -31,12 +32,12 @@ def run(args: Arguments) -> int:
     except (FilterError, ScopeError) as why:
         raise UsageError(explain(why, args.where)) from why
     head: dict[str, Any] = {"schema": "roofterm.ops/1", "by": args.by}
-    notes: list[str] = []
+    notes = roof_notes(table) if "flags" in table.columns else []
     if args.by == "collective":
         hiding = study.hiding(scope)
         notes = collective_notes(table, hiding)
         head |= {"notes": notes, "hiding": rows_of(hiding)}
     if args.group and table[COLUMNS[args.group]].null_count() == table.height:
-        notes = [f"the profile tells no {_MISSING[args.group]}: record with {_FLAGS[args.group]}"]
+        notes += [f"the profile tells no {_MISSING[args.group]}: record with {_FLAGS[args.group]}"]
     answer(args, table, TABLE_COLUMNS[args.by], head, notes=notes)
     return DONE

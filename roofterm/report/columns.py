@@ -13,6 +13,7 @@ from roofterm.report.fields import (
     DEVICE,
     DEVICE_MEMORY,
     DTYPE,
+    FLAGS,
     FLOPS,
     GRID,
     LAUNCHER,
@@ -73,6 +74,7 @@ TABLE_COLUMNS: dict[str, tuple[Column, ...]] = {
         TAIL,
         STREAMS,
         FLOPS,
+        FLAGS,
     ),
     "op": (
         NAME,

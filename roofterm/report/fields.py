@@ -47,6 +47,11 @@ def numbers(value: list[int] | None) -> str:
     return shown if len(value) <= 4 else f"{shown},+{len(value) - 4}"
 
 
+def sentences(value: list[str] | None) -> str:
+    """What is said of a row, one after the other."""
+    return UNKNOWN if value is None else safe_text("; ".join(value))
+
+
 def call_stack(value: str | None) -> str:
     """Python frames, the innermost first."""
     return UNKNOWN if value is None else safe_text(value.replace(";", " < "))
@@ -150,6 +155,7 @@ SELF_DEVICE_MEMORY = Column(
     short="self dmem",
     about="allocated less freed on devices by itself",
 )
+FLAGS = Column("flags", "flags", sentences, right=False, needs_value=True, about="doubts about this row")
 STACK = Column("stack", "called from", call_stack, right=False, about="the Python frames around it, the innermost first")
 MODULE = Column("module_path", "inside", words, right=False, about="the modules around it, from the outermost")
 

@@ -74,7 +74,7 @@ TABLES: Mapping[str, Sequence[Column]] = {
         _OF["kernel"], named("kernel"), _CATEGORY, At("calls", 2, 8), At("total_us", 0), At("pct", 1), _SHARE_BAR, At("mean_us", 3),
         At("max_us", 4), _ROOF, _BOUND, At("dtype", 4, 5), At("tensor_core", 5), At("launched_by", 6, 26), At("min_us", 6),
         At("p50_us", 5), At("p99_us", 5), At("flops", 6), At("bytes", 6), At("occupancy_pct", 7), At("waves", 7), At("tail_pct", 7),
-        At("grid", 7, 13), At("block", 7, 9), At("stream_ids", 7),
+        At("grid", 7, 13), At("block", 7, 9), At("stream_ids", 7), At("flags", 8, 20),
     ),
     "op": laid_out(
         _OF["op"], named("host op", shorten=False), At("calls", 2, 8), At("self_us", 0), At("pct", 1), At("total_us", 1), At("mean_us", 3),
@@ -155,7 +155,7 @@ def row_details(table: str, row: Mapping[str, Any], extra: Sequence[Fact] = ()) 
     facts = [
         Fact(column.label or "note", column.show(row[column.key]), definition(column.key) or column.about)
         for column in TABLES[table][1:]
-        if column.draw is None and row.get(column.key) is not None and row[column.key] != ""
+        if column.draw is None and row.get(column.key) not in (None, "", [])
     ]
     unknown = [column.label for column in TABLES[table][1:] if column.label and row.get(column.key, "") is None]
     if unknown:

@@ -37,7 +37,6 @@ NAMES = {
     "device_names",
     "devices",
     "distinct_kernels",
-    "flags",
     "flops_from",
     "flops_per_s",
     "grid",
