@@ -570,7 +570,8 @@ _SHARED = (
 )  # fmt: skip
 TABLES["category"] = (*_SHARED, "flags")
 TABLES["kernel"] = (
-    *_SHARED, "stream_ids", "grid", "block", "occupancy_pct", "waves", "tail_pct", "tensor_core", "launched_by", "short_name", "flags",
+    *_SHARED, "stream_ids", "grid", "block", "registers", "shared_bytes", "occupancy_pct", "limited_by", "waves", "tail_pct", "tensor_core",
+    "evidence", "launched_by", "module_path", "launched_from", "short_name", "flags",
 )  # fmt: skip
 TABLES["collective"] = (
     *_SHARED, "collective", "library", "group", "group_size", "message_bytes", "algo_bw", "bus_bw", "pct_of_link", "exposed_us",

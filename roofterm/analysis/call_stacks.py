@@ -32,14 +32,13 @@ _ACCUMULATE = "torch::autograd::AccumulateGrad"
 def call_stacks(profile: Profile, slices: pl.Series, frames: int = FRAMES) -> pl.Series:
     """The innermost `frames` Python frames around each slice, the innermost first, with ";" between; null where there is none."""
     rows = slices.to_numpy().astype(np.int64)
-    parent = profile.slices["parent"].to_numpy()
     names, name = profile.names["text"], profile.slices["name"].to_numpy()
     is_frame = (profile.slices["kind"].to_numpy() == Kind.PYTHON) & ~names.str.contains(_LEFT_OUT).to_numpy()[name]
     if rows.size == 0 or not is_frame.any():
         return pl.Series("stack", [None] * rows.size, dtype=pl.String)
-    levels: list[I64] = [_above(parent, is_frame, _stack_bearer(profile, rows))]
+    levels: list[I64] = [innermost_above(profile, is_frame, bearers(profile, rows))]
     while len(levels) < frames:
-        levels.append(_above(parent, is_frame, levels[-1]))
+        levels.append(innermost_above(profile, is_frame, levels[-1]))
     of_frame = {
         f"f{depth}": np.where(level == NONE, NONE, name[np.maximum(level, 0)].astype(np.int64)) for depth, level in enumerate(levels)
     }
@@ -50,15 +49,14 @@ def call_stacks(profile: Profile, slices: pl.Series, frames: int = FRAMES) -> pl
     return keys.join(distinct, on=list(of_frame), how="left", maintain_order="left")["stack"]
 
 
-def _stack_bearer(profile: Profile, rows: I64) -> I64:
+def bearers(profile: Profile, rows: I64) -> I64:
     """The slice whose frames count for each: itself, or the forward op of the backward op it is or lies in (NONE: it has none)."""
-    parent = profile.slices["parent"].to_numpy()
     backward = _backward_ops(profile)
     if not backward.any():
         return rows
-    forward = np.full(parent.size, NONE, np.int64)
+    forward = np.full(profile.slices.height, NONE, np.int64)
     forward[profile.backward["backward"].to_numpy()] = profile.backward["forward"].to_numpy()
-    inside = np.where(backward[rows], rows, _above(parent, backward, rows))
+    inside = np.where(backward[rows], rows, innermost_above(profile, backward, rows))
     return np.where(inside == NONE, rows, forward[np.maximum(inside, 0)])
 
 
@@ -72,8 +70,9 @@ def _backward_ops(profile: Profile) -> NDArray[np.bool_]:
     return flags
 
 
-def _above(parent: NDArray[np.uint32], marked: NDArray[np.bool_], rows: I64) -> I64:
+def innermost_above(profile: Profile, marked: NDArray[np.bool_], rows: I64) -> I64:
     """The innermost marked slice around each slice, itself apart; NONE for none and for NONE."""
+    parent = profile.slices["parent"].to_numpy()
     found = np.full(rows.size, NONE, np.int64)
     active = np.flatnonzero(rows != NONE)
     current = rows[active]

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from roofterm.analysis.graphs import GRAPH_LAUNCH
+from roofterm.analysis.launch_places import own_code
 from roofterm.analysis.steps import US
 from roofterm.results import ChainLink
 from roofterm_parsers.profile import HOST_CALL_KINDS, ROOT, WORK_KINDS, Kind, Profile
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
     from roofterm.analysis.study import Study
 
 _MODULE = "nn.Module: "
-_OWN_CODE = re.compile(r"^(?!torch/|<|.*site-packages/|contextlib\.py|threading\.py).*\.py\(\d+\): ")
-"""A Python frame of the user's, not of torch's or the interpreter's."""
-
 _FRAME = re.compile(r"\.py\(\d+\): ")
 
 
@@ -63,7 +61,8 @@ def _around(profile: Profile, slice_id: int) -> list[ChainLink]:
     text = {row: str(names[int(name[row])]) for row in nested}
     kept = [row for row in nested if kinds[row] in (Kind.OP, *HOST_CALL_KINDS) or text[row].startswith(_MODULE)]
     frames = [row for row in nested if kinds[row] == Kind.PYTHON and not text[row].startswith(_MODULE)]
-    line = next((row for row in frames if _OWN_CODE.match(text[row])), None)
+    own = own_code(pl.Series([text[row] for row in frames], dtype=pl.String))
+    line = next((row for row, mine in zip(frames, own, strict=True) if mine), None)
     line = line if line is not None else next((row for row in frames if _FRAME.search(text[row])), None)
     rows = {*kept, *_ranges(profile, slice_id)} | ({line} if line is not None else set())
     start, dur = profile.slices["start_ps"], profile.slices["dur_ps"]

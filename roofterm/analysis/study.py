@@ -31,6 +31,7 @@ from roofterm.analysis.hints import hints
 from roofterm.analysis.iteration_table import iteration_table
 from roofterm.analysis.iterations import as_steps, engine_iterations, facts_of_steps, find_iterations
 from roofterm.analysis.joining import Joined, with_captures
+from roofterm.analysis.launch_places import launch_places
 from roofterm.analysis.launches import launch_path
 from roofterm.analysis.matching import match_calls
 from roofterm.analysis.memory import Memory, memory_of, memory_report
@@ -437,7 +438,9 @@ class Study:
             category=pl.col("category").replace_strict(titles, return_dtype=pl.String), dtype=pl.col("dtype").cast(pl.String)
         )
         if by == "kernel":
-            table = tables.kernel_table(self.joined, self.captured.hung(part.work), named, self.names["short"], self.occupancy)
+            work = self.captured.hung(part.work)
+            places = launch_places(self.joined, work)
+            table = tables.kernel_table(self.joined, work, named, self.names["short"], self.occupancy, places)
             worked = by_kernel(self.joined, self._bounded(scope), self.facts, self.device)
         else:
             table = tables.category_table(self.profile, part.work, named)

@@ -36,21 +36,31 @@ _TYPES: dict[str, pl.DataType | type[pl.DataType]] = {
     "stack": pl.String,
     "module_path": pl.String,
     "flags": pl.List(pl.String),
+    "registers": pl.Int64,
+    "shared_bytes": pl.Int64,
+    "limited_by": pl.String,
+    "evidence": pl.String,
+    "launched_from": pl.String,
 }
 
 
-def kernel_table(profile: Profile, work: pl.DataFrame, facts: pl.DataFrame, short: pl.Series, filled: pl.DataFrame) -> pl.DataFrame:
+def kernel_table(
+    profile: Profile, work: pl.DataFrame, facts: pl.DataFrame, short: pl.Series, filled: pl.DataFrame, places: pl.DataFrame
+) -> pl.DataFrame:
     """Device work by name: kernels, copies and memsets.
 
-    `work` is of schema `work.WORK`; `facts` has for each work slice `slice, category, dtype, tensor_core` (as text and
-    flags); `short` is, row for row with `profile.names`, each name as people say it; `filled` is of schema
-    `occupancy.OCCUPANCY`. Total is the sum of lengths; self leaves out nested ops (TPU).
+    `work` is of schema `work.WORK`; `places`, row for row with it, of schema `launch_places.PLACES`; `facts` has for each work slice
+    `slice, category, dtype, tensor_core, evidence` (as text and flags); `short` is, row for row with `profile.names`, each name
+    as people say it; `filled` is of schema `occupancy.OCCUPANCY`. Total is the sum of lengths; self leaves out nested ops (TPU).
     """
     rows = _work_with_names(profile, work).join(facts, on="slice", how="left", maintain_order="left")
     launches = profile.kernels.drop("device", "correlation", "external_id", "occupancy_pct")
     rows = rows.join(launches, on="slice", how="left", maintain_order="left")
-    rows = rows.join(filled.select("slice", "occupancy_pct", "waves", "tail_pct"), on="slice", how="left", maintain_order="left")
+    rows = rows.join(
+        filled.select("slice", "occupancy_pct", "waves", "tail_pct", "limited_by"), on="slice", how="left", maintain_order="left"
+    )
     rows = rows.with_columns(stream=profile.tracks["stream"].gather(rows["track"]), launched_by=_names_of(profile, rows["op"]))
+    rows = rows.with_columns(places["module_path"], places["launched_from"])
     rows = rows.with_columns(short_name=short.gather(profile.slices["name"].gather(rows["slice"])))
     table = rows.group_by("name", maintain_order=True).agg(
         *_aggregates(),
@@ -63,9 +73,15 @@ def kernel_table(profile: Profile, work: pl.DataFrame, facts: pl.DataFrame, shor
         occupancy_pct=_weighted("occupancy_pct"),
         waves=_weighted("waves"),
         tail_pct=_weighted("tail_pct"),
+        registers=_usual("registers"),
+        shared_bytes=_usual("shared_bytes"),
+        limited_by=_usual("limited_by").cast(pl.String),
+        evidence=_usual("evidence").cast(pl.String),
         short_name=pl.col("short_name").first(),
     )
-    table = table.join(_launchers(rows), on="name", how="left", maintain_order="left")
+    told = rows.filter(pl.col("launch").is_not_null() | pl.col("op").is_not_null())
+    for column, of in (("launched_by", rows.drop_nulls("launched_by")), ("module_path", told), ("launched_from", told)):
+        table = table.join(_longest(of, column), on="name", how="left", maintain_order="left")
     return _finish(table.with_columns(device_ps=pl.col("total_ps")), "kernel")
 
 
@@ -192,10 +208,15 @@ def _weighted(column: str) -> pl.Expr:
     return (pl.col(column).filter(known).cast(pl.Float64) * weight).sum() / pl.when(weight.sum() > 0).then(weight.sum())
 
 
-def _launchers(rows: pl.DataFrame) -> pl.DataFrame:
-    """For each name the op under which most of its time was launched."""
-    sums = rows.drop_nulls("launched_by").group_by("name", "launched_by").agg(pl.col("length_ps").sum())
-    return sums.sort(["length_ps", "launched_by"], descending=[True, False]).unique("name", keep="first").select("name", "launched_by")
+def _usual(column: str) -> pl.Expr:
+    """The most frequent value; null where no row of the name has one."""
+    return pl.col(column).drop_nulls().mode().sort().first()
+
+
+def _longest(rows: pl.DataFrame, column: str) -> pl.DataFrame:
+    """For each name the value of a text column under which most of its time was launched; null where most was under none."""
+    sums = rows.group_by("name", column).agg(pl.col("length_ps").sum())
+    return sums.sort(["length_ps", column], descending=[True, False], nulls_last=True).unique("name", keep="first").select("name", column)
 
 
 def _names_of(profile: Profile, slices: pl.Series) -> pl.Series:

@@ -132,6 +132,15 @@ WAVES = Column("waves", "waves", amount, about="blocks by what the device holds 
 TAIL = Column("tail_pct", "tail", pct, about="of the last wave, what stays empty; weighted by time")
 TENSOR = Column("tensor_core", "tensor", yes_no, about="runs on tensor or matrix units, as far as its name tells")
 LAUNCHER = Column("launched_by", "launched by", words, right=False, about="the op under which most of its time was launched")
+LAUNCHED_FROM = Column(
+    "launched_from", "line", words, right=False, about="the line of own Python around most of its launches, or around their forward op"
+)
+REGISTERS = Column("registers", "registers", count, short="regs", about="registers of a thread, most frequent")
+SHARED = Column("shared_bytes", "shared memory", bytes_text, short="shared", about="shared memory of a block, most frequent")
+LIMITED = Column("limited_by", "limited by", words, right=False, short="limited", about="what keeps a further block from a unit")
+EVIDENCE = Column(
+    "evidence", "told by", words, right=False, about="what category and type rest on: the op, a collective's arguments, the name"
+)
 SHAPES = Column("shapes", "shapes", words, right=False, about="input shapes")
 MEMORY = Column("memory_bytes", "memory", bytes_text, needs_value=True, about="allocated less freed, with its children")
 SELF_MEMORY = Column(

@@ -72,9 +72,11 @@ _BOUND = At("limit", 1, 8)
 TABLES: Mapping[str, Sequence[Column]] = {
     "kernel": laid_out(
         _OF["kernel"], named("kernel"), _CATEGORY, At("calls", 2, 8), At("total_us", 0), At("pct", 1), _SHARE_BAR, At("mean_us", 3),
-        At("max_us", 4), _ROOF, _BOUND, At("dtype", 4, 5), At("tensor_core", 5), At("launched_by", 6, 26), At("min_us", 6),
+        At("max_us", 4), _ROOF, _BOUND, At("dtype", 4, 5), At("tensor_core", 5), At("launched_by", 6, 26), At("module_path", 7, 26),
+        At("launched_from", 7, 26), At("min_us", 6),
         At("p50_us", 5), At("p99_us", 5), At("flops", 6), At("bytes", 6), At("occupancy_pct", 7), At("waves", 7), At("tail_pct", 7),
-        At("grid", 7, 13), At("block", 7, 9), At("stream_ids", 7), At("flags", 8, 20),
+        At("grid", 7, 13), At("block", 7, 9), At("registers", 7), At("shared_bytes", 7), At("limited_by", 7, 13), At("evidence", 8, 7),
+        At("stream_ids", 7), At("flags", 8, 20),
     ),
     "op": laid_out(
         _OF["op"], named("host op", shorten=False), At("calls", 2, 8), At("self_us", 0), At("pct", 1), At("total_us", 1), At("mean_us", 3),

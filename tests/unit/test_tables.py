@@ -5,6 +5,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from roofterm.analysis.launch_places import launch_places
 from roofterm.analysis.occupancy import occupancies
 from roofterm.analysis.op_groups import split_by
 from roofterm.analysis.profiler_tree import TopMemory, profiler_events, top_level_memory
@@ -27,9 +28,8 @@ def facts_of(profile: Profile, **by_name: tuple[str, str | None, bool | None]) -
     work = work_of(profile)
     text = profile.names["text"].gather(profile.slices["name"].gather(work["slice"]))
     rows = [(s, *by_name[n]) for s, n in zip(work["slice"], text, strict=True)]
-    return pl.DataFrame(
-        rows, schema={"slice": pl.UInt32, "category": pl.String, "dtype": pl.String, "tensor_core": pl.Boolean}, orient="row"
-    )
+    schema = {"slice": pl.UInt32, "category": pl.String, "dtype": pl.String, "tensor_core": pl.Boolean}
+    return pl.DataFrame(rows, schema=schema, orient="row").with_columns(evidence=pl.lit("name"))
 
 
 BLOCKS: dict[str, Any] = {"grid_x": 8, "grid_y": 4, "grid_z": 1, "block_x": 128, "block_y": 1, "block_z": 1}
@@ -46,6 +46,8 @@ def kernels() -> Profile:
         launch=build.call(5, 2),
         op=mm,
         **BLOCKS,
+        registers=32,
+        shared_bytes=1024,
         occupancy_pct=50.0,
     )
     build.kernel(
@@ -56,6 +58,8 @@ def kernels() -> Profile:
         launch=build.call(15, 2),
         op=mm,
         **BLOCKS,
+        registers=32,
+        shared_bytes=2048,
         occupancy_pct=10.0,
     )
     build.kernel("gemm", 300, 20, stream=7, launch=build.call(62, 2), op=add)
@@ -71,6 +75,7 @@ def test_kernel_table_counts_sums_and_spreads():
         facts_of(profile, gemm=("gemm", "bf16", True), add=("elementwise", None, False)),
         profile.names["text"].str.to_uppercase(),
         occupancies(profile),
+        launch_places(profile, work_of(profile)),
     )
     assert tuple(table.columns) == TABLES["kernel"]
     gemm, add = table.iter_rows(named=True)
@@ -81,9 +86,11 @@ def test_kernel_table_counts_sums_and_spreads():
     assert gemm["stream_ids"] == [7, 8]
     assert gemm["short_name"] == "GEMM"
     assert (gemm["grid"], gemm["block"]) == ("8,4,1", "128,1,1")
+    # Of 1 and 2 KiB, each once, the smaller stands.
+    assert (gemm["registers"], gemm["shared_bytes"], gemm["evidence"]) == (32, 1024, "name")
     # (50 x 30 + 10 x 10) / 40: the kernel without an occupancy does not count.
     assert gemm["occupancy_pct"] == pytest.approx(40)
-    # 32 blocks of 128 threads: 16 fit on each of 132 units by their threads, so that 32 of 2,112 slots are taken.
+    # 32 blocks of 128 threads: 16 fit on each of 132 units by their threads (and 32 registers), so that 32 of 2,112 slots are taken.
     assert (gemm["waves"], gemm["tail_pct"]) == (pytest.approx(32 / 2112), pytest.approx(100 * 2080 / 2112))
     assert (add["waves"], add["tail_pct"], add["occupancy_pct"]) == (None, None, None)
     # 40 us under aten::mm against 20 us under aten::add.

@@ -24,6 +24,7 @@ from roofterm.analysis.findings.severity import SLOWING_FLAGS
 from roofterm.analysis.findings.waits import waits
 from roofterm.analysis.gaps import UNRECORDED_PS, find_gaps, main_threads, spans
 from roofterm.analysis.intervals import Intervals, both, covered, union
+from roofterm.analysis.launch_places import own_code
 from roofterm.analysis.roofline import Bounded
 from roofterm.analysis.scope import ALL, Scope
 from roofterm.analysis.steps import US, DeviceLine
@@ -318,7 +319,7 @@ class Evidence:
         while (slice := int(parent[slice])) != ROOT:
             text = self.text(names[slice])
             kind = int(self.study.kind[slice])
-            if kind == int(Kind.PYTHON) and not text.startswith(("torch/", "<", "nn.Module")):
+            if kind == int(Kind.PYTHON) and own_code(pl.Series([text]))[0]:
                 return text
             if kind == int(Kind.ANNOTATION):
                 annotation = annotation or text
