@@ -15,8 +15,10 @@ import pytest
 
 from roofterm_parsers import arrow_map, cache
 from roofterm_parsers.inputs import Input
+from roofterm_parsers.opening import open_profile
 from roofterm_parsers.profile import FRAMES, PARSER_VERSION, Profile, Source, Warning
 from tests.unit.test_merging import made
+from tests.xspace import Plane, space, tpu_plane
 
 ODD_NAME = os.fsdecode(b"tr\xfface.json")
 
@@ -377,3 +379,16 @@ def test_bytes_that_are_no_such_file_are_refused_and_never_crash(tmp_path: Path)
         except (ValueError, OSError, pl.exceptions.PolarsError):
             continue
         assert frame.schema == schema
+
+
+def test_a_profile_without_its_host_is_not_kept(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache, "WORTH_BYTES", 0)
+    tpu, thread = tpu_plane(), Plane("/host:CPU", id=1)
+    tpu.line("XLA Ops", [tpu.event("op", 0, 10)])
+    thread.line("python", [thread.event("a", 0, 50)])
+    path = tmp_path / "a.xplane.pb"
+    path.write_bytes(space(tpu, thread))
+    assert open_profile(path, device_alone=True).tracks.height == 1
+    assert files(home) == []
+    assert open_profile(path).tracks.height == 2
+    assert open_profile(path, device_alone=True).tracks.height == 2

@@ -14,8 +14,9 @@ from tests.xspace import Plane, Ref, breakdown, number, space, text, tpu_plane
 EPOCH_NS = 1_731_000_000_000_000_000
 
 
-def opened(data: bytes) -> Profile:
-    profile = read(data, Source("test.xplane.pb", "xplane", "plain", bytes=len(data)), lambda size: None, cancelled=lambda: False)
+def opened(data: bytes, *, device_alone: bool = False) -> Profile:
+    source = Source("test.xplane.pb", "xplane", "plain", bytes=len(data))
+    profile = read(data, source, lambda size: None, cancelled=lambda: False, device_alone=device_alone)
     profile.check()
     return profile
 
@@ -347,3 +348,29 @@ def test_a_shared_names_stat_is_stated_twice_and_the_last_counts() -> None:
     twice = plane.event("train", 0, 5, extra=text(4, plane.stat("step_num", 1)) + text(4, plane.stat("step_num", 2)))
     plane.line("python", [twice])
     assert opened(space(plane)).steps["number"].to_list() == [2]
+
+
+@pytest.mark.parametrize(
+    ("line", "stats", "host_is_read"),
+    [
+        ("XLA Modules", {}, False),  # without steps nothing hangs on the host
+        ("Steps", {"group_id": 4}, False),  # the steps say their own numbers
+        ("Steps", {}, True),  # the host's annotations may number them
+    ],
+)
+def test_a_tpus_devices_alone_are_read_where_the_host_numbers_no_step(line: str, stats: dict[str, int], host_is_read: bool) -> None:
+    tpu = tpu_plane()
+    tpu.line(line, [tpu.event("4", 0, 100, **stats)], id=1)
+    tpu.line("XLA Ops", [tpu.event("op", 0, 10)], id=2)
+    thread = Plane("/host:CPU", id=1)
+    thread.line("python", [thread.event("train", 0, 50, **stats)], id=7)
+    profile = opened(space(tpu, thread), device_alone=True)
+    assert (int(TrackKind.HOST) in profile.tracks["kind"]) is host_is_read
+    assert profile.slices.filter(pl.col("kind") == int(Kind.KERNEL)).height == 1
+
+
+def test_devices_alone_are_a_matter_of_tpus_that_worked() -> None:
+    tpu, gpu = tpu_plane(), Plane("/device:GPU:0")
+    gpu.line("Stream #1", [gpu.event("k", 0, 10)])
+    for planes in ((gpu,), (tpu,)):  # a GPU's steps are the host's; a TPU without ops leaves nothing else to read
+        assert int(TrackKind.HOST) in opened(space(*planes, host(Plane("/host:CPU").event("a", 0, 1))), device_alone=True).tracks["kind"]
