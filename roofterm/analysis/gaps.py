@@ -13,9 +13,10 @@ import numpy as np
 import polars as pl
 
 from roofterm.analysis.categories import TITLES
-from roofterm.analysis.intervals import I64, Intervals, gaps
+from roofterm.analysis.intervals import I64, Intervals, covered, gaps
 from roofterm.analysis.scope import ALL, Scope
 from roofterm.analysis.steps import US, DeviceLine
+from roofterm.analysis.work import WorkClass
 from roofterm.results import TABLES
 from roofterm_parsers.profile import ROOT, Kind, TrackKind
 
@@ -68,7 +69,7 @@ def gap_table(study: Study, scope: Scope = ALL) -> pl.DataFrame:
     texts = study.profile.names["text"]
     names = study.profile.slices["name"]
     length = (found["end_ps"] - found["start_ps"]).to_numpy()
-    host = host_slices(study, found)
+    host = pl.select(pl.coalesce(_waiting_ops(study, found), host_slices(study, found))).to_series()
     title = pl.Series(REASONS).gather(found["reason"])
     total = length / US
     thread = study.profile.tracks["thread_name"].gather(found["track"]) if study.profile.tracks.height else None
@@ -152,6 +153,16 @@ def host_slices(study: Study, found: pl.DataFrame) -> pl.Series:
     return covering(study, asked, start, end)
 
 
+def _waiting_ops(study: Study, found: pl.DataFrame) -> pl.Series:
+    """For each gap the op of the device that waits for the host in it (slice); null: none does."""
+    waits = study.work.filter(pl.col("work_class") == int(WorkClass.WAITING)).select("device", "slice", "start_ps", stop_ps="end_ps")
+    gaps_by_end = found.select("device", "end_ps", begin_ps="start_ps").with_row_index("row").sort("end_ps")
+    last = gaps_by_end.join_asof(
+        waits.sort("start_ps"), left_on="end_ps", right_on="start_ps", by="device", strategy="backward", check_sortedness=False
+    ).sort("row")
+    return last.select(pl.when(pl.col("stop_ps") > pl.col("begin_ps")).then("slice"))["slice"]
+
+
 def main_threads(study: Study) -> dict[int, int]:
     """The host thread of each source that steps are marked on, or that launches most work; by row of `sources`."""
     profile = study.profile
@@ -202,10 +213,13 @@ def _described(study: Study, device: int, found: list[tuple[int, Intervals]], li
     after = np.minimum(following, line.start.size - 1)
     launch_end = np.where(known, line.launch_end[after], -1)
     launched = launch_end >= 0
-    wait = np.where(launched, np.clip(launch_end, start, end) - start, 0)
+    waiting = covered(line.waiting, start, end)
+    wait = np.where(launched, np.clip(launch_end, start, end) - start, waiting)
     rest = np.where(launched, end - start - wait, 0)
     reason = np.where(~launched | (rest >= UNRECORDED_PS), UNEXPLAINED, np.where(wait >= rest, HOST_WAIT, KERNEL_GAP))
-    previous = np.searchsorted(line.start, start, side="right") - 1
+    reason[~launched & (2 * waiting >= end - start)] = HOST_WAIT
+    worked = line.work.filter(pl.col("work_class") != int(WorkClass.WAITING))
+    previous = np.searchsorted(worked["start_ps"].to_numpy(), start, side="right") - 1
     slices = line.work["slice"]
     launch = line.work["launch"].gather(pl.Series(after)).set(pl.Series(~launched), None)
     return pl.DataFrame(
@@ -214,11 +228,11 @@ def _described(study: Study, device: int, found: list[tuple[int, Intervals]], li
             "device": np.full(start.size, device),
             "start_ps": start,
             "end_ps": end,
-            "before": slices.gather(pl.Series(_last_to_end(line)[np.maximum(previous, 0)])).set(pl.Series(previous < 0), None),
+            "before": _last_to_end(worked).gather(pl.Series(np.maximum(previous, 0))).set(pl.Series(previous < 0), None),
             "after": slices.gather(pl.Series(after)).set(pl.Series(~known), None),
             "launch": launch,
             "track": study.profile.slices["track"].gather(launch),
-            "host_wait_ps": pl.Series(wait).set(pl.Series(~launched), None),
+            "host_wait_ps": pl.Series(wait).set(pl.Series(~launched & (waiting == 0)), None),
             "kernel_gap_ps": pl.Series(rest).set(pl.Series(~launched), None),
             "reason": reason,
         },
@@ -226,12 +240,12 @@ def _described(study: Study, device: int, found: list[tuple[int, Intervals]], li
     )
 
 
-def _last_to_end(line: DeviceLine) -> I64:
-    """For each piece of work in order of start: the place of the piece that ends last up to there."""
-    end = line.work["end_ps"].to_numpy()
+def _last_to_end(work: pl.DataFrame) -> pl.Series:
+    """For each piece of work in order of start the slice of the piece that ends last up to there."""
+    end = work["end_ps"].to_numpy()
     reach = np.maximum.accumulate(end)
     fresh = np.concatenate(([True], reach[1:] > reach[:-1])) if end.size else np.zeros(0, np.bool_)
-    return np.maximum.accumulate(np.where(fresh, np.arange(end.size), 0))
+    return work["slice"].gather(pl.Series(np.maximum.accumulate(np.where(fresh, np.arange(end.size), 0))))
 
 
 def _whole(study: Study) -> pl.DataFrame:

@@ -140,6 +140,7 @@ def coverage(items: pl.DataFrame) -> results.Coverage:
 def coverage_table(items: pl.DataFrame) -> pl.DataFrame:
     """Time by what is known of it and what it hangs on: columns origin (`costed.ORIGINS`), known (modelled, bytes only,
     unknown), time_ps, pct (of all busy time). Orphans, graph replays and ops without shapes stand apart so."""
+    items = _without_infeed(items)  # waiting is no busy time
     total = int(items["time_ps"].sum()) if items.height else 0
     if total == 0:
         return pl.DataFrame(schema={"origin": pl.String, "known": pl.String, "time_ps": pl.Int64, "pct": pl.Float64})

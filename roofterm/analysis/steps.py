@@ -118,12 +118,14 @@ class DeviceLine:
         leaves = work.filter(pl.col("own_ps") == pl.col("end_ps") - pl.col("start_ps"))
         self.communication = busy(leaves, WorkClass.COMMUNICATION)
         self.copies = busy(leaves, WorkClass.COPY)
+        self.waiting = busy(work, WorkClass.WAITING)
         if leaves.height < work.height:
             # Ops nest on one line (TPU): what is no collective and no copy is compute, the containers' own time with it.
             self.compute = without(without(self.busy, self.communication), self.copies)
         else:
             self.compute = busy(work, WorkClass.COMPUTE)
-        others = work.filter((pl.col("kind") == Kind.KERNEL) & (pl.col("work_class") != int(WorkClass.COMMUNICATION)))
+        neither = [int(WorkClass.COMMUNICATION), int(WorkClass.WAITING)]
+        others = work.filter((pl.col("kind") == Kind.KERNEL) & ~pl.col("work_class").is_in(neither))
         self.kernels_but_communication = self.compute if leaves.height < work.height else busy(others)
         self.start = work["start_ps"].to_numpy()
         launch = work["launch"]
@@ -167,7 +169,8 @@ class DeviceLine:
         """Host wait and kernel gap (ps) of the idle time in each window (definitions.md, Idle).
 
         Host wait lasts from the end of the previous work until the call that launches the next has ended. A gap whose
-        next work has no known launch is neither: it stays unexplained idle time.
+        next work has no known launch is neither: it stays unexplained idle time, but for what an op spends on waiting for the
+        host (a TPU's infeed).
         """
         if start.size == 0 or self.start.size == 0:
             return np.zeros(start.size, np.int64), np.zeros(start.size, np.int64)
@@ -176,7 +179,8 @@ class DeviceLine:
         known = following < self.start.size
         launch_end = np.where(known, self.launch_end[np.minimum(following, self.start.size - 1)], -1)
         known &= launch_end >= 0
-        wait = np.where(known, np.clip(launch_end, free.start, free.end) - free.start, 0)
+        waiting = covered(self.waiting, free.start, free.end)
+        wait = np.where(known, np.clip(launch_end, free.start, free.end) - free.start, waiting)
         rest = np.where(known, free.end - free.start - wait, 0)
         bounds = np.searchsorted(window, np.arange(start.size + 1))
         return _sums_between(wait, bounds), _sums_between(rest, bounds)

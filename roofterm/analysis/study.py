@@ -156,8 +156,9 @@ class Study:
     @cached_property
     def work(self) -> pl.DataFrame:
         """Device work, schema `work.WORK`."""
-        collectives = self.facts.filter(pl.col("category") == int(Category.COMMUNICATION))
-        classes = collectives.select("slice", work_class=pl.lit(int(WorkClass.COMMUNICATION), pl.UInt8))
+        known = {int(Category.COMMUNICATION): int(WorkClass.COMMUNICATION), int(Category.HOST_IO): int(WorkClass.WAITING)}
+        work_class = pl.col("category").replace_strict(known, default=None, return_dtype=pl.UInt8)
+        classes = self.facts.select("slice", work_class=work_class).drop_nulls()
         return device_work(self.profile, self.self_ps, classes)
 
     @cached_property

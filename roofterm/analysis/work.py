@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from roofterm.analysis.intervals import Intervals, union
+from roofterm.analysis.intervals import Intervals, union, without
 from roofterm_parsers.profile import WORK_KINDS, Kind, Profile
 
 
@@ -18,6 +18,8 @@ class WorkClass(IntEnum):
     COMPUTE = 0
     COMMUNICATION = 1
     COPY = 2
+    WAITING = 3
+    """The device waits for the host (infeed, outfeed, host send and receive of XLA): an op, but no work, and never busy."""
 
 
 COPY_KERNEL = r"^__amd_rocclr_(copy|fill)Buffer"
@@ -73,9 +75,24 @@ def device_work(profile: Profile, self_ps: NDArray[np.int64], classes: pl.DataFr
 
 
 def busy(work: pl.DataFrame, work_class: WorkClass | None = None) -> Intervals:
-    """The union of a device's work, or of one class of it."""
+    """The union of a device's work, or of one class of it.
+
+    Without a class, what only waits is left out: as itself, and where it lies inside a loop that has nothing else to do.
+    """
     if work_class is not None:
-        work = work.filter(pl.col("work_class") == int(work_class))
+        return _union(work.filter(pl.col("work_class") == int(work_class)))
+    waits = pl.col("work_class") == int(WorkClass.WAITING)
+    waiting = work.filter(waits)
+    if waiting.height == 0:
+        return _union(work)
+    leaf = pl.col("own_ps") == pl.col("end_ps") - pl.col("start_ps")
+    around = without(_union(work.filter(~waits & ~leaf)), _union(waiting))
+    leaves = work.filter(~waits & leaf)
+    starts, ends = leaves["start_ps"].to_numpy(), leaves["end_ps"].to_numpy()
+    return union(np.concatenate((starts, around.start)), np.concatenate((ends, around.end)))
+
+
+def _union(work: pl.DataFrame) -> Intervals:
     return union(work["start_ps"].to_numpy(), work["end_ps"].to_numpy())
 
 

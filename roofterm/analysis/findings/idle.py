@@ -24,10 +24,12 @@ def host_wait_by_cause(study: Study, gaps: pl.DataFrame, causes: HostCauses, mai
     """Host wait of gaps (schema `gaps.GAPS`) by cause and device (row of devices); causes that explain none are absent.
 
     The thread that launches the next work is asked what it did; where it recorded nothing, the source's main thread
-    (`main`, by row of sources) is asked instead. Earlier causes take precedence (`Cause`).
+    (`main`, by row of sources) is asked instead. Earlier causes take precedence (`Cause`). What a device's own op waits for
+    (infeed) is no question to a thread.
     """
     found: dict[Cause, dict[int, Intervals]] = {}
-    waits = gaps.filter(pl.col("host_wait_ps") > 0).with_columns(wait_end=pl.col("start_ps") + pl.col("host_wait_ps"))
+    waits = gaps.filter((pl.col("host_wait_ps") > 0) & pl.col("track").is_not_null())
+    waits = waits.with_columns(wait_end=pl.col("start_ps") + pl.col("host_wait_ps"))
     sources = study.profile.devices["source"]
     for (device, track), group in waits.group_by("device", "track", maintain_order=True):
         number, thread = int(device), int(track)

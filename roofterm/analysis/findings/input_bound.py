@@ -30,7 +30,7 @@ def input_bound(e: Evidence) -> Finding | None:
     stake = e.host_wait_ps(Cause.INPUT) if e.has_work else _on_main_threads(e)
     infeed = int(of_category(e.pieces, Category.HOST_IO)["exclusive_ps"].sum()) if e.has_work else 0
     if infeed > stake:
-        stake, pool = infeed, "compute"
+        stake = infeed
     if e.pct(stake) < LEAST_PCT:
         return None
     rows = e.causes.slices(Cause.INPUT)
