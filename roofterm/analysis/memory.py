@@ -47,6 +47,18 @@ OPS = pl.Schema(
     }
 )
 
+
+class Course(NamedTuple):
+    """What a pool holds over time: `held_bytes` from each time to the next; both of one length, times ascending."""
+
+    time_ps: NDArray[np.int64]
+    held_bytes: NDArray[np.int64]
+    known_from_zero: bool
+    """False: the file gives no totals, so these are changes since the recording began"""
+    peak: int | None
+    """place of the first moment at which most is held; None: no event"""
+
+
 CALLS = (
     r"^(cuda|hip)(Malloc|Free|HostAlloc|HostFree|HostMalloc)|^cuMem(Alloc|Free|Create|Map|Unmap|Release)|^hipMem(Create|Map|Unmap|Release)"
 )
@@ -142,11 +154,26 @@ def memory_curves(memory: Memory, parts: int = CURVE_PARTS) -> list[MemoryCurve]
     return curves
 
 
-def memory_by_op(memory: Memory) -> pl.DataFrame:
-    """What each op allocated, freed and held at the peak of each pool: frame of schema `OPS`, most allocated first."""
+def memory_course(memory: Memory, pool: int) -> Course:
+    """A pool's bytes in use after each of its events; where the file states no totals, the sum of its changes."""
+    events = memory.events.filter((pl.col("pool") == pool) & ~pl.col("out_of_memory"))
+    stated = events.filter(pl.col("used_bytes").is_not_null())
+    if stated.height or not events.height:
+        held = stated["used_bytes"].to_numpy()
+        return Course(stated["time_ps"].to_numpy(), held, True, int(held.argmax()) if held.size else None)
+    held = events["bytes"].fill_null(0).cum_sum().to_numpy()
+    return Course(events["time_ps"].to_numpy(), held, False, int(held.argmax()))
+
+
+def memory_by_op(memory: Memory, window_ps: tuple[int, int] | None = None) -> pl.DataFrame:
+    """What each op allocated, freed and held at the peak of each pool: frame of schema `OPS`, most allocated first.
+
+    With a window what was allocated and freed in it; the peak stays the pool's own.
+    """
     size = pl.col("bytes")
     counted = memory.events.filter(~pl.col("out_of_memory"))
-    table = counted.group_by("pool", "op", maintain_order=True).agg(
+    within = counted if window_ps is None else counted.filter(pl.col("time_ps").is_between(*window_ps, closed="left"))
+    table = within.group_by("pool", "op", maintain_order=True).agg(
         allocations=(size > 0).sum(), allocated_bytes=size.filter(size > 0).sum(), freed_bytes=-size.filter(size < 0).sum()
     )
     held = [_held(counted.filter(pl.col("pool") == pool)).with_columns(pool=pl.lit(pool, pl.UInt16)) for pool in range(memory.pools.height)]

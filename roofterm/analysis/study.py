@@ -34,7 +34,7 @@ from roofterm.analysis.joining import Joined, with_captures
 from roofterm.analysis.launch_places import launch_places
 from roofterm.analysis.launches import launch_path
 from roofterm.analysis.matching import match_calls
-from roofterm.analysis.memory import Memory, memory_of, memory_report
+from roofterm.analysis.memory import Memory, memory_by_op, memory_of, memory_report
 from roofterm.analysis.model_workload import model_parts
 from roofterm.analysis.modules import module_rows, work_modules
 from roofterm.analysis.occupancy import occupancies
@@ -44,6 +44,7 @@ from roofterm.analysis.owners import Owners, find_owners
 from roofterm.analysis.phase_table import phase_breakdown, phase_rows
 from roofterm.analysis.phases import host_phases, phase_names, work_phases
 from roofterm.analysis.rank_groups import rank_groups
+from roofterm.analysis.rank_steps import rank_steps
 from roofterm.analysis.ranks import rank_rows
 from roofterm.analysis.roofline import Bounded, above_roof, bounded, flops_total, roof_warnings, roofline
 from roofterm.analysis.row_filter import row_predicate, split_by_columns
@@ -343,6 +344,16 @@ class Study:
         calls = self.collective_calls.filter(pl.col("slice").is_in(part.work["slice"].implode()))
         steps = self.profile.steps["number"].gather(part.windows["step"]).n_unique() if part.windows.height else 1
         return self._keep("rank_groups", lambda: rank_groups(self.profile.sources, calls, self.matched_calls, max(steps, 1)))
+
+    def rank_steps(self) -> pl.DataFrame:
+        """Each step of each rank, schema `rank_steps.RANK_STEPS`."""
+        return self._keep(
+            "rank_steps", lambda: rank_steps(self.profile, self.windows, self.steps(), self.collective_calls, self.matched_calls)
+        )
+
+    def memory_ops(self, window_ps: tuple[int, int] | None = None) -> pl.DataFrame:
+        """What each op allocated and freed (in a window), and held at the peak of each allocator, schema `memory.OPS`."""
+        return self._keep(("memory_ops", window_ps), lambda: memory_by_op(self.memory, window_ps))
 
     def memory_report(self) -> results.MemoryReport | None:
         """Peaks, holders, steps and pressure; None where the file holds nothing of memory."""

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import copy
 import sys
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from roofterm.analysis.categories.short import short_name
 from roofterm.analysis.compare import Comparison, compare, unit_of
 from roofterm.analysis.compare_notes import notes
 from roofterm.analysis.conditions import Condition, ConditionError, fires, parse_condition
@@ -24,26 +22,16 @@ from roofterm.cli.selecting import scope_of
 from roofterm.cli.tabular import folded, ordered
 from roofterm.report.as_json import encode, rows_of
 from roofterm.report.as_markdown import markdown_table
+from roofterm.report.changes import LEVEL_TITLES, change_texts
 from roofterm.report.columns import CHANGE_COLUMNS
 from roofterm.report.files import csv_bytes
 from roofterm.report.plain_table import plain_table
 from roofterm.text.safe import ascii_text, safe_text
-from roofterm.text.units import UNKNOWN, bytes_text, count, duration_us, pct, si
+from roofterm.text.units import count
 
 if TYPE_CHECKING:
     from roofterm.analysis.study import Study
 
-TITLES = {
-    "step": "figures",
-    "phase": "phases, device time",
-    "category": "categories, device time",
-    "module": "modules, device time",
-    "op": "ops, own device time",
-    "op with shapes": "ops by shape, own device time",
-    "kernel": "kernels, device time",
-    "host phase": "phases, own host time",
-    "host op": "ops, own host time",
-}
 TOP = 10
 """rows of each level in text and Markdown"""
 
@@ -99,7 +87,7 @@ def _shown(args: Arguments, found: Comparison, failed: list[Condition]) -> bytes
         return encode({**head, "rows": rows_of(changes)})
     top = args.top if args.top is not None else TOP
     lines = _head(args, found)
-    for level, title in TITLES.items():
+    for level, title in LEVEL_TITLES.items():
         lines += _section(args, changes.filter(pl.col("level") == level), level, title, top)
     return lines
 
@@ -128,40 +116,10 @@ def _section(args: Arguments, rows: pl.DataFrame, level: str, title: str, top: i
     if level != "step" and (told["status"] == "within spread").all():
         return ["", f"{title}: no change beyond the steps' spread"]
     taken = told if level == "step" or not top else told.head(top)
-    records = [_texts(row) for row in taken.iter_rows(named=True)]
+    records = [change_texts(row) for row in taken.iter_rows(named=True)]
     table = markdown_table(records, CHANGE_COLUMNS) if args.format == "markdown" else plain_table(records, CHANGE_COLUMNS, width())
     more = [f"{count(taken.height)} of {count(told.height)}; --top 0 shows all"] if taken.height < told.height else []
     return ["", f"**{title}**" if args.format == "markdown" else title, *([""] if args.format == "markdown" else []), *table, *more]
-
-
-def _texts(row: dict[str, Any]) -> dict[str, Any]:
-    """A row with its values as text, each in its own unit."""
-    text = _TEXTS[row["unit"]]
-    change = row["change"]
-    sign = "+" if change is not None and change > 0 else ""
-    name = short_name(row["name"]) if row["level"] == "kernel" else row["name"]
-    return row | {
-        "name": name,
-        "base": text(row["base"]),
-        "new": text(row["new"]),
-        "change": UNKNOWN if change is None else sign + text(change),
-        "spread": "" if row["spread"] is None else text(row["spread"]),
-        "limiter": _limiter(row["base_bound_by"], row["new_bound_by"]),
-        "status": _STATUS.get(row["status"], row["status"]),
-    }
-
-
-_STATUS = {"changed": "", "differs": "", "added": "new", "removed": "gone", "within spread": "~ spread"}
-
-
-def _limiter(base: str | None, new: str | None) -> str:
-    """What binds a row on both sides; one word where nothing moved."""
-    if base is None or new is None or base == new:
-        return base or new or ""
-    return f"{base} -> {new}"
-
-
-_TEXTS: dict[str, Callable[[float | None], str]] = {"us": duration_us, "pct": pct, "bytes": bytes_text, "count": si}
 
 
 def _top_of_levels(changes: pl.DataFrame, top: int) -> pl.DataFrame:

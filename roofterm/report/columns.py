@@ -50,6 +50,7 @@ from roofterm.report.fields import (
     byte_rate,
     intensity_text,
     rise,
+    time_rise,
     words,
     yes_no,
 )
@@ -247,7 +248,6 @@ RANK_COLUMNS = (
     Column("devices", "devices", count, about="that worked"),
 )
 
-
 RANK_GROUP_COLUMNS = (
     Column("called", "group", words, right=False, least=12, about="description or name of the process group"),
     Column("role", "for", words, right=False, needs_value=True, about="what it splits: data, tensor, pipeline, expert, context"),
@@ -260,24 +260,29 @@ RANK_GROUP_COLUMNS = (
     Column("wait_us", "wait", duration_us, about="of it until the last rank came"),
     Column("transfer_us", "transfer", duration_us, about="the shortest of the matched calls"),
     Column("message_bytes", "bytes", bytes_text, about="of its messages, a step and device"),
-    Column("bus_bw", "bus bandwidth", byte_rate, about="bytes on the wire over transfer time"),
+    Column("bus_bw", "bus bandwidth", byte_rate, short="bus bw", about="bytes on the wire over transfer time"),
 )
 
 CHANGE_COLUMNS = (
-    Column("name", "name", words, right=False, least=20),
-    Column("base", "base", words),
-    Column("new", "new", words),
-    Column("change", "change", words),
-    Column("change_pct", "%", rise),
-    Column("status", "", words, right=False, needs_value=True),
-    Column("base_calls", "calls", si, needs_value=True),
-    Column("new_calls", "now", si, needs_value=True),
-    Column("base_mean_us", "mean", duration_us, needs_value=True),
-    Column("new_mean_us", "now", duration_us, needs_value=True),
-    Column("spread", "spread", words, needs_value=True),
-    Column("limiter", "bound by", words, right=False, needs_value=True),
+    Column("name", "name", words, right=False, least=20, about="figure, phase, category, module, op or kernel"),
+    Column("base", "base", words, about="in the baseline"),
+    Column("new", "new", words, about="in the profile shown"),
+    Column("change", "change", words, about="new less base; what is only on one side changed from or to nothing"),
+    Column("change_pct", "%", rise, about="change by base"),
+    Column("status", "", words, right=False, needs_value=True, about="new or gone; ~ spread: the steps' own may account for it"),
+    Column("base_calls", "calls", si, needs_value=True, short="calls 0", about="calls in the baseline"),
+    Column("new_calls", "now", si, needs_value=True, short="calls 1", about="calls in the profile shown"),
+    Column("base_mean_us", "mean", duration_us, needs_value=True, short="mean 0", about="mean call in the baseline"),
+    Column("new_mean_us", "now", duration_us, needs_value=True, short="mean 1", about="mean call in the profile shown"),
+    Column("spread", "spread", words, needs_value=True, about="what the steps' own spread may account for"),
+    Column("limiter", "bound by", words, right=False, needs_value=True, about="what held it back, and holds it back now"),
 )
 """Values come as texts: each row has its own unit."""
+
+_AS_TIMES = {"base": duration_us, "new": duration_us, "change": time_rise, "spread": duration_us}
+
+TIME_CHANGE_COLUMNS = tuple(replace(column, text=_AS_TIMES.get(column.name, column.text)) for column in CHANGE_COLUMNS)
+"""The same where all values are times (us)."""
 
 
 DEVICE_COLUMNS = (
@@ -325,6 +330,7 @@ MORE_COLUMNS: dict[str, tuple[Column, ...]] = {
     "category": (BYTES,),
     "op": (CATEGORY,),
     "iteration": (Column("phase", "phase", words, right=False, about="prefill, decode, mixed; forward, backward, optimizer"),),
+    "ranks": (Column("mark", "", words, right=False, about="the others wait for it"),),
     "step": (
         Column("mark", "", words, right=False, about="what is unusual about it"),
         Column("parts", "where it goes", str, right=False, about="its breakdown, as long as the step is"),
@@ -341,6 +347,57 @@ MORE_COLUMNS: dict[str, tuple[Column, ...]] = {
     ),
 }
 """Further columns of a table that the explorer has room for."""
+
+FINDING_COLUMNS = (
+    Column("name", "finding", words, right=False, about="what is wrong, in one line"),
+    Column("time_at_stake_us", "at stake", duration_us, about="of a step, what could be won by mending it"),
+    Column("share_of_step_pct", "% of step", pct, short="% step", about="time at stake by the step's length"),
+    Column("severity", "severity", words, right=False, about="high from 10 % of the step, medium from 3 %, low below; info: worth knowing"),
+)
+
+MEMORY_COLUMNS: dict[str, tuple[Column, ...]] = {
+    "memory_op": (
+        Column("name", "op", words, right=False, about="innermost op around the allocation"),
+        Column(
+            "peak_bytes", "held at peak", bytes_text, short="at peak", about="allocated in the recording and in use at the allocator's peak"
+        ),
+        Column("allocated_bytes", "allocated", bytes_text, about="sum of what it allocated"),
+        Column("freed_bytes", "freed", bytes_text, about="sum of what was freed in it, whoever had allocated it"),
+        Column("allocations", "allocations", count, short="allocs", about="how often it allocated"),
+    ),
+    "memory_pool": (
+        Column("name", "allocator", words, right=False, about="one a device and one of the host with PyTorch, one each with XLA"),
+        Column("rank", "rank", count, about="process of a distributed job"),
+        Column("peak_bytes", "peak", bytes_text, about="most in use"),
+        Column("peak_pct", "of device", pct, short="% device", about="of the device's memory: what is in use or, if more, reserved"),
+        Column("capacity_bytes", "capacity", bytes_text, about="memory of the device"),
+        Column("reserved_peak_bytes", "reserved", bytes_text, about="most held from the driver, in use or not"),
+        Column("peak_us", "at", duration_us, about="when most was in use, from the profile's zero"),
+        Column("peak_op", "by op", words, right=False, about="op whose allocation reached the peak"),
+        Column("peak_step", "in step", words, right=False, about="the step it lies in"),
+        Column("last_bytes", "at the end", bytes_text, short="at end", about="in use after the last event"),
+        Column("first_bytes", "at the start", bytes_text, short="at start", about="in use before the first event"),
+        Column("held_before_bytes", "held before", bytes_text, short="before", about="of the peak, allocated before the recording"),
+        Column("allocations", "allocations", count, short="allocs", about="allocations"),
+        Column("frees", "frees", count, about="frees"),
+        Column("failed", "failed", count, needs_value=True, about="allocations that failed: out of memory"),
+    ),
+    "memory_step": (
+        Column("name", "step", words, right=False, about="as the file names it"),
+        Column("peak_bytes", "peak", bytes_text, about="most in use within the step"),
+        Column("last_bytes", "at the end", bytes_text, short="at end", about="in use when it ended"),
+        Column("allocated_bytes", "allocated", bytes_text, about="sum of what was allocated in it"),
+        Column("freed_bytes", "freed", bytes_text, about="sum of what was freed in it"),
+        Column("allocations", "allocations", count, short="allocs", about="how often was allocated"),
+    ),
+    "memory_pressure": (
+        Column("name", "call to the driver", words, right=False, about="by which an allocator gets and gives back memory: it may wait"),
+        Column("total_us", "total", duration_us, about="sum over all calls"),
+        Column("calls", "calls", count, about="how often it was called"),
+        Column("us_per_step", "a step", duration_us, about="time in a steady step"),
+        Column("calls_per_step", "calls a step", amount, short="calls/step", about="calls in a steady step"),
+    ),
+}
 
 ROOF_COLUMNS = (
     Column("name", "roof", words, right=False, about="type of arithmetic, or level of memory"),

@@ -35,11 +35,16 @@ def late_lines(rows: Sequence[RankRow]) -> Iterator[str]:
         yield f"{count(len(late) - _LATE_SHOWN)} more are late: roofterm ranks lists them"
 
 
+def verdict(rows: Sequence[RankRow]) -> str:
+    """Who is late, or that nobody is."""
+    return next(late_lines(rows), "no rank is late: none keeps the others waiting for 1 % of a step")
+
+
 def _late(row: RankRow, each: str) -> str:
     if row.kept_waiting_us is None:
-        return f"{_called(row)} is late: it computes {duration_us(row.compute_us)} {each}"
+        return f"{called(row)} is late: it computes {duration_us(row.compute_us)} {each}"
     last = f", last of all in {pct(row.last_pct)} of the collectives" if row.last_pct is not None else ""
-    return f"{_called(row)} is late: it alone keeps the others waiting {duration_us(row.kept_waiting_us)} {each}{last}"
+    return f"{called(row)} is late: it alone keeps the others waiting {duration_us(row.kept_waiting_us)} {each}{last}"
 
 
 def _spread(title: str, rows: Sequence[RankRow], of: Callable[[RankRow], float | None]) -> str:
@@ -50,8 +55,9 @@ def _spread(title: str, rows: Sequence[RankRow], of: Callable[[RankRow], float |
     (least, first), (most, last) = min(known, key=lambda pair: pair[0]), max(known, key=lambda pair: pair[0])
     if least == most:
         return f"{title} {duration_us(most)}"
-    return f"{title} {duration_us(least)} ({_called(first)}) to {duration_us(most)} ({_called(last)})"
+    return f"{title} {duration_us(least)} ({called(first)}) to {duration_us(most)} ({called(last)})"
 
 
-def _called(row: RankRow) -> str:
+def called(row: RankRow) -> str:
+    """A rank by its number, else by its host."""
     return f"rank {row.rank}" if row.rank is not None else safe_text(row.host or "host unknown", 40)

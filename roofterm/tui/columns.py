@@ -120,6 +120,49 @@ TABLES: Mapping[str, Sequence[Column]] = {
         At("kernel_gap_us", 5), At("comm_us", 5), At("launches", 4), At("rank", 5), At("mfu_pct", 4), At("tensor_core_pct", 6),
         At("sm_efficiency_pct", 6), At("host_busy_pct", 6), At("start_us", 6),
     ),
+    "findings": laid_out(
+        printed.FINDING_COLUMNS, named("finding", shorten=False, about="what is wrong, in one line"), At("severity", 2, 8, tint="severity"),
+        At("time_at_stake_us", 0), At("share_of_step_pct", 1),
+    ),
+    "ranks": laid_out(
+        (*printed.RANK_COLUMNS, *printed.MORE_COLUMNS["ranks"]), named("rank", shorten=False, about="process of a job"),
+        At("mark", 0, 4, tint="bad"), At("step_us", 0), At("compute_us", 0), At("exposed_comm_us", 1), At("exposed_wait_us", 2),
+        At("exposed_transfer_us", 3), At("kept_waiting_us", 0), At("last_pct", 3), At("idle_us", 1), At("host_wait_us", 3),
+        At("busy_pct", 2), At("wait_us", 4), At("transfer_us", 4), At("exposed_copy_us", 6), At("launches", 5), At("slowest_us", 5),
+        At("steps", 6), At("devices", 7), At("host", 6, 16),
+    ),
+    "groups": laid_out(
+        printed.RANK_GROUP_COLUMNS, named("group", shorten=False, about="description or name of the process group"), At("role", 3, 8),
+        At("members", 2, 12), At("seen_of", 4, 7), At("calls", 1, 6), At("uneven", 1, 10, tint="bad"), At("total_us", 0), At("wait_us", 0),
+        At("transfer_us", 1), At("bus_bw", 0), At("message_bytes", 3), At("matched_pct", 4, 7),
+    ),
+    "memory_op": laid_out(
+        printed.MEMORY_COLUMNS["memory_op"], named("op", shorten=False, about="innermost op around the allocation"), At("peak_bytes", 0),
+        At("allocated_bytes", 0), At("freed_bytes", 1), At("allocations", 2),
+    ),
+    "memory_pool": laid_out(
+        printed.MEMORY_COLUMNS["memory_pool"], named("allocator", shorten=False, width=14, about="one a device and one of the host"),
+        At("rank", 4), At("peak_bytes", 0), At("peak_pct", 1, tint="share"), At("capacity_bytes", 3), At("reserved_peak_bytes", 2),
+        At("last_bytes", 1), At("peak_us", 3), At("peak_op", 4, 24), At("peak_step", 5, 16), At("first_bytes", 5),
+        At("held_before_bytes", 5), At("allocations", 6), At("frees", 6), At("failed", 6),
+    ),
+    "memory_step": laid_out(
+        printed.MEMORY_COLUMNS["memory_step"], named("step", shorten=False, width=18), At("peak_bytes", 0), At("last_bytes", 0),
+        At("allocated_bytes", 1), At("freed_bytes", 1), At("allocations", 2),
+    ),
+    "memory_pressure": laid_out(
+        printed.MEMORY_COLUMNS["memory_pressure"], named("call to the driver", shorten=False, about="it may wait for the device"),
+        At("total_us", 0), At("calls", 0), At("us_per_step", 1), At("calls_per_step", 1),
+    ),
+    "figures": laid_out(
+        printed.CHANGE_COLUMNS, named("figure", shorten=False, about="as the JSON names it"), At("base", 0, 8), At("new", 0, 8),
+        At("change", 0, 10), At("change_pct", 0, 7), At("status", 2, 8), At("spread", 3, 9),
+    ),
+    "changes": laid_out(
+        printed.TIME_CHANGE_COLUMNS, named("name"), At("change", 0, 10), At("change_pct", 0, 8, tint="rise"), At("base", 1), At("new", 1),
+        At("status", 2, 8), At("base_calls", 3, 7), At("new_calls", 3, 7), At("base_mean_us", 4), At("new_mean_us", 4), At("spread", 5),
+        At("limiter", 4, 16),
+    ),
     "roofs": laid_out(
         printed.ROOF_COLUMNS, named("roof", shorten=False, width=20, about="type of arithmetic, or level of memory"), At("kind", 1, 7),
         At("value", 0, 13), At("ridge", 1, 11), At("source", 2, 8),
@@ -136,6 +179,15 @@ NOUNS = {
     "iteration": "iterations",
     "roofline": "points",
     "step": "steps",
+    "findings": "findings",
+    "ranks": "ranks",
+    "groups": "groups of collectives",
+    "figures": "figures",
+    "changes": "changes",
+    "memory_op": "ops that allocate",
+    "memory_pool": "allocators",
+    "memory_step": "steps",
+    "memory_pressure": "calls to the driver",
     "roofs": "roofs",
 }
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 from typing import TYPE_CHECKING
 
 from roofterm.analysis.filters import FilterError
@@ -10,9 +12,11 @@ from roofterm.analysis.scope import ScopeError
 from roofterm.analysis.window_text import parse_window, window_text
 from roofterm.report.files import WriteError
 from roofterm.tui import keymap, limits
+from roofterm.tui.baseline import matched, open_baseline
 from roofterm.tui.exporting import Export, default_path, refused, would_overwrite, write_export
 from roofterm.tui.kept_view import Mark
 from roofterm.tui.marks import mark_choices, toggled
+from roofterm.tui.opened import title_of
 from roofterm.tui.paths import completions
 from roofterm.tui.recent import recent_paths
 from roofterm.tui.screens.details import DetailScreen
@@ -136,6 +140,33 @@ async def _show_next_command(explorer: Explorer) -> None:
     copied = explorer.app_.copy(command.text)
     facts = [Fact("command", command.text), Fact("answers", command.why), Fact("", copied)]
     explorer.app.push_screen(DetailScreen(Details("Next command to run", facts), explorer.opened.options.keys))
+
+
+def choose_baseline(explorer: Explorer) -> None:
+    """Another profile to hold every table against; it is read beside, and the screen stays in use."""
+
+    def given(path: str | None) -> None:
+        if path is not None:
+            explorer.notice(f"reading {title_of([path])} ...")
+            _: Worker[None] = explorer.run_worker(_read_baseline(explorer, path), group="load-baseline", exclusive=True)
+
+    recent = [path for path in recent_paths() if path not in explorer.app_.paths]
+    explorer.app.push_screen(
+        TextPrompt("Compare with a baseline: a file, a folder, a glob, a URL", complete=completions, offers=recent), given
+    )
+
+
+async def _read_baseline(explorer: Explorer, path: str) -> None:
+    from roofterm_parsers.errors import ProfileError
+
+    opened = explorer.opened
+    try:
+        base = await asyncio.to_thread(open_baseline, [os.path.expanduser(path)], opened.options)
+        found = await explorer.app_.desk.ask(lambda: matched(opened.study, base, title_of([path])))
+    except (ProfileError, OSError) as fault:
+        explorer.notice(str(fault), "bad")
+    else:
+        explorer.set_baseline(found)
 
 
 def open_other(explorer: Explorer) -> None:

@@ -22,6 +22,7 @@ from roofterm.analysis.filters import FilterError, parse
 from roofterm.analysis.limit_values import LIMITERS
 from roofterm.results import TABLES
 from roofterm.tui import errands, keymap
+from roofterm.tui.baseline import Baseline
 from roofterm.tui.kept_view import KeptView, first_view
 from roofterm.tui.marks import is_marked
 from roofterm.tui.messages import FilterAsked, FilterLeft, RowHighlighted
@@ -62,6 +63,7 @@ class Explorer(Screen[None], inherit_bindings=False):
         self.state = first_view(opened, kept.view if kept else None)
         self.marks = list(kept.marks) if kept else []
         self.history = History()
+        self.baseline: Baseline | None = None
         self._showing = asyncio.Lock()
         self.arrived_with: Selection | None = None
         """what the cursor of the page shown stood on when it was shown"""
@@ -119,7 +121,8 @@ class Explorer(Screen[None], inherit_bindings=False):
 
     def tabs(self) -> list[tuple[str, str, str]]:
         """The screens that this profile has something for."""
-        return [(name, key, title) for name, key, title in keymap.SCREENS if name in self.opened.pages]
+        absent = set() if self.baseline else {"compare"}
+        return [(name, key, title) for name, key, title in keymap.SCREENS if name in self.opened.pages and name not in absent]
 
     def with_place(self) -> ViewState:
         page = self._page_or_none()
@@ -190,7 +193,7 @@ class Explorer(Screen[None], inherit_bindings=False):
 
     def _tell_details(self) -> None:
         page = self._page_or_none()
-        if page is not None and self.has_class("-wide"):
+        if page is not None and (self.has_class("-wide") or page.TELLS_BELOW):
             page.show_side()
 
     def notice(self, text: str, kind: Literal["info", "bad"] = "info") -> None:
@@ -251,9 +254,11 @@ class Explorer(Screen[None], inherit_bindings=False):
     # Keys
 
     def action_screen(self, name: str) -> None:
-        if name not in self.opened.pages:
+        if name == "compare" and (self.baseline is None or self.state.screen == name):
+            errands.choose_baseline(self)
+        elif name not in self.opened.pages:
             title = next(title for known, _, title in keymap.SCREENS if known == name)
-            self.notice(f"no {title} here: the profile marks no steps" if name == "steps" else f"no {title} in this profile")
+            self.notice(f"no {title} here: {self.opened.absent.get(name, 'the profile holds nothing of it')}")
         elif name != self.state.screen:
             left = self.with_place()
             kind = left.selection.kind if left.selection else ""
@@ -276,6 +281,8 @@ class Explorer(Screen[None], inherit_bindings=False):
 
     def action_back(self) -> None:
         earlier = self.history.back()
+        while earlier is not None and earlier.screen == "compare" and self.baseline is None:
+            earlier = self.history.back()
         if earlier is None:
             self.notice("there is nothing earlier")
             return
@@ -301,6 +308,16 @@ class Explorer(Screen[None], inherit_bindings=False):
             self.change(changed(self.state, step=numbers[at]))
         else:
             self.notice("that was the last step" if by > 0 else "that was the first step")
+
+    def set_baseline(self, baseline: Baseline | None) -> None:
+        """Hold every table against another profile from now on, or against none."""
+        self.baseline = baseline
+        here = self.with_place()
+        if baseline is not None:
+            self.change(changed(here, screen="compare"))
+        else:
+            self.change(changed(here, screen="overview") if here.screen == "compare" else here, keep=False)
+            self.notice("no baseline any more")
 
     def action_copy(self) -> None:
         chosen = self.page.selection()

@@ -10,7 +10,7 @@ import polars as pl
 
 from roofterm.report.breakdown import PARTS, part_of
 from roofterm.report.roofline_table import main_level
-from roofterm.results import DeviceInfo, StepRow
+from roofterm.results import DeviceInfo, Finding, StepRow
 from roofterm.text.units import si
 
 
@@ -18,6 +18,12 @@ def steps_frame(rows: Sequence[StepRow], slowest: str | None) -> pl.DataFrame:
     """One row each with `StepRow`'s fields, `parts` (its breakdown for a bar), `step` (its number, if its name has one), `mark`."""
     longest = max((row.dur_us for row in rows), default=0.0)
     return pl.DataFrame([_step_record(row, slowest, longest) for row in rows], schema=_STEPS, strict=False)
+
+
+def findings_frame(findings: Sequence[Finding]) -> pl.DataFrame:
+    """One row each, in the order given: `name` is the title."""
+    records = [{"name": one.title, **{key: getattr(one, key) for key in list(_FINDINGS)[1:]}} for one in findings]
+    return pl.DataFrame(records, schema=_FINDINGS, strict=False)
 
 
 def roofs_frame(device: DeviceInfo) -> pl.DataFrame:
@@ -62,6 +68,12 @@ _STEPS = pl.Schema(
         **dict.fromkeys(("step", "rank", "launches"), pl.Int64()),
         **dict.fromkeys(("complete", "steady"), pl.Boolean()),
         **dict.fromkeys([name for name in StepRow.__struct_fields__ if name.endswith(("_us", "_pct"))], pl.Float64()),
+    }
+)
+_FINDINGS = pl.Schema(
+    {
+        **dict.fromkeys(("name", "id", "severity"), pl.String()),
+        **dict.fromkeys(("time_at_stake_us", "share_of_step_pct"), pl.Float64()),
     }
 )
 _ROOFS = pl.Schema({**dict.fromkeys(("name", "kind", "value", "ridge", "source"), pl.String()), "rank": pl.Float64()})

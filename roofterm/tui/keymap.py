@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from textual.binding import Binding
 
 EVERYWHERE: tuple[str, ...] = ()
-TABLES = ("ops", "steps", "device")
+TABLES = ("ops", "steps", "findings", "ranks", "memory", "device", "compare")
 LISTS = ("overview", *TABLES)
 
 
@@ -39,7 +39,11 @@ SCREENS: tuple[tuple[str, str, str], ...] = (
     ("ops", "3", "Ops"),
     ("timeline", "4", "Timeline"),
     ("steps", "5", "Steps"),
+    ("findings", "6", "Findings"),
+    ("ranks", "7", "Ranks"),
+    ("memory", "8", "Memory"),
     ("device", "9", "Device"),
+    ("compare", "B", "Compare"),
 )
 """Name, key and title of each screen, in the order of the tabs."""
 
@@ -53,7 +57,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("category", "c", "category(1)", "only the next category", short="category", weight=6),
     Action("pick.category", "C", "pick('category')", "choose a category from a list"),
     Action("bound", "b", "bound(1)", "only ops held back by the next limit: compute, memory, latency, ...", short="bound", weight=6),
-    Action("bound.back", "B", "bound(-1)", "only ops held back by the previous limit"),
+    Action("bound.back", "alt+b", "bound(-1)", "only ops held back by the previous limit"),
     Action("step.next", "]", "step(1)", "only the next step"),
     Action("step.previous", "[", "step(-1)", "only the previous step"),
     Action(
@@ -82,22 +86,36 @@ ACTIONS: tuple[Action, ...] = (
     Action("first", "g home", "end(-1)", "to the first"),
     Action("last", "G end", "end(1)", "to the last"),
     Action("open", "enter", "open", "open the evidence of this line", ("overview",), "open", 3),
-    Action("details", "enter", "open", "details with definitions", ("roofline", "ops", "timeline", "device"), "details", 3),
+    Action("details", "enter", "open", "details with definitions", ("roofline", "ops", "timeline", "device", "compare"), "details", 3),
+    Action("evidence", "enter", "open", "to the view and filter that show it", ("findings",), "evidence", 3),
+    Action(
+        "limit.rank", "enter", "open", "limit every screen to this rank; on a cell of the strip to its step too", ("ranks",), "only this", 3
+    ),
+    Action("holder", "enter", "open", "to the op, the step or the peak of this line", ("memory",), "go there", 3),
+    Action("about", "d", "details", "details with definitions", ("steps", "findings", "ranks", "memory"), "details", 4),
+    Action("baseline.close", "X", "close_baseline", "without the baseline again", ("compare",), "close", 4),
     Action("limit", "enter", "open", "limit every screen to this step", ("steps",), "only this step", 3),
     Action("sort", "s", "sort(1)", "sort by the next column", TABLES, "sort", 4),
     Action("sort.back", "S", "sort(-1)", "sort by the previous column", TABLES),
     Action("reverse", "r", "reverse", "reverse the order", TABLES, "reverse", 5),
     Action("view", "v", "view(1)", "next table: kernels, host ops, categories, collectives, gaps, iterations", ("ops",), "view", 3),
-    Action("view.back", "V", "view(-1)", "previous table", ("ops",)),
+    Action("view.back", "V", "view(-1)", "previous table", ("ops", "ranks", "memory", "compare")),
+    Action("view.ranks", "v", "view(1)", "next table: ranks, groups of collectives", ("ranks",), "view", 3),
+    Action("heat", "x", "heat(1)", "what the strip of steps shows: step, compute, kept waiting, ...", ("ranks",), "strip", 4),
+    Action("view.memory", "v", "view(1)", "next table: by op, allocators, by step, calls to the driver", ("memory",), "view", 3),
+    Action("pool.next", "n", "pool(1)", "next allocator", ("memory",), "allocator", 4),
+    Action("pool.previous", "N", "pool(-1)", "previous allocator", ("memory",)),
+    Action("peak", "w", "peak", "to the peak", ("memory",), "peak", 5),
+    Action("view.compare", "v", "view(1)", "next level: figures, categories, kernels, ops, host ops", ("compare",), "level", 3),
     Action("next", "n", "next(1)", "next point, by time", ("roofline",), "next", 4),
     Action("previous", "N", "next(-1)", "previous point, by time", ("roofline",)),
     Action("level", "p", "level", "program (total, average, steps) or ops", ("roofline",), "program/ops", 4),
     Action("table", "t", "table", "table instead of the plot and back; with both shown, from one to the other", ("roofline",), "table", 5),
     Action("roofs", "x", "roofs", "which roofs are drawn", ("roofline",), "roofs", 5),
     Action("infeed", "i", "infeed", "with or without infeed and outfeed", ("roofline",)),
-    Action("zoom.in", "+ =", "zoom(1)", "zoom in", ("roofline", "timeline"), "zoom", 4),
-    Action("zoom.out", "-", "zoom(-1)", "zoom out", ("roofline", "timeline")),
-    Action("zoom.fit", "0", "zoom(0)", "fit everything", ("roofline", "timeline"), "fit", 6),
+    Action("zoom.in", "+ =", "zoom(1)", "zoom in", ("roofline", "timeline", "memory"), "zoom", 4),
+    Action("zoom.out", "-", "zoom(-1)", "zoom out", ("roofline", "timeline", "memory")),
+    Action("zoom.fit", "0", "zoom(0)", "fit everything", ("roofline", "timeline", "memory"), "fit", 6),
     Action("pan.left", "H shift+left", "pan(-1, 0)", "move the window left", ("roofline",)),
     Action("pan.right", "L shift+right", "pan(1, 0)", "move the window right", ("roofline",)),
     Action("pan.down", "J shift+down", "pan(0, -1)", "move the window down", ("roofline",)),

@@ -23,7 +23,11 @@ PAGES = {
     "ops": "OpsPage",
     "timeline": "TimelinePage",
     "steps": "StepsPage",
+    "findings": "FindingsPage",
+    "ranks": "RanksPage",
+    "memory": "MemoryPage",
     "device": "DevicePage",
+    "compare": "ComparePage",
 }
 """Class of each screen in the module of its name."""
 
@@ -49,6 +53,8 @@ class Opened:
     """the screens that this profile has something for"""
     book: RowBook = field(default_factory=RowBook)
     """what sorting and filtering keep of the tables shown"""
+    absent: dict[str, str] = field(default_factory=dict)
+    """why it has none, by screen, in one line"""
 
     @property
     def first_table(self) -> str:
@@ -77,10 +83,9 @@ def prepare(study: Study, options: Options, title: str) -> Opened:
     summary, devices, facts = study.summary(), study.devices(), digest(steps)
     numbers = study.profile.steps["number"].unique().sort().to_list()
     pages = {name: getattr(import_module(f"roofterm.tui.screens.{name}"), cls) for name, cls in PAGES.items()}
-    if not steps:
-        del pages["steps"]
-    if not study.work.height:
-        del pages["roofline"]
+    absent = _absent(study, steps)
+    for name in absent:
+        del pages[name]
     return Opened(
         study=study,
         options=options,
@@ -94,7 +99,22 @@ def prepare(study: Study, options: Options, title: str) -> Opened:
         step_numbers=numbers,
         numbers_of_rows=[step_number(row.name) for row in steps],
         pages=pages,
+        absent=absent,
     )
+
+
+def _absent(study: Study, steps: list[StepRow]) -> dict[str, str]:
+    """Screens for which the profile holds nothing, each with the reason in one line."""
+    absent = {}
+    if not steps:
+        absent["steps"] = "the profile marks no steps"
+    if not study.work.height:
+        absent["roofline"] = "no device worked in this profile"
+    if len(study.profile.sources) < 2:
+        absent["ranks"] = "one rank alone; open a folder of ranks, or several files"
+    if not study.profile.memory.height:
+        absent["memory"] = "no memory recorded: profile_memory=True"
+    return absent
 
 
 def title_of(paths: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ from textual.worker import Worker
 from roofterm.analysis.filters import FilterError
 from roofterm.analysis.scope import Scope, ScopeError
 from roofterm.tui import keymap
-from roofterm.tui.state import Selection, ViewState
+from roofterm.tui.state import Selection, ViewState, rank_of
 from roofterm.tui.widgets.detail import DetailPanel, Details
 from roofterm.tui.widgets.line_widget import LineWidget
 
@@ -37,6 +37,8 @@ class Page(Container):
     SCREEN: ClassVar[str]
     DRAWS_UNSEEN: ClassVar[bool] = True
     """whether it can be filled before it has a size"""
+    TELLS_BELOW: ClassVar[bool] = False
+    """whether details are shown below where there is no room beside"""
 
     DEFAULT_CSS = "Page { height: 1fr; }"
 
@@ -101,7 +103,7 @@ class Page(Container):
 
     def show(self, state: ViewState) -> Worker[None] | None:
         """Draw what a state asks for; the worker that is still asking, if there is one."""
-        key = self.key(state)
+        key = (self.key(state), self.explorer.baseline)
         if key == self._shown:
             self._arrive(state)
             return None
@@ -123,8 +125,9 @@ class Page(Container):
 
     def scope(self, state: ViewState, default: str) -> Scope:
         """The part of the profile that a state speaks of; without a step of its own, the screen's default."""
-        asked = self.opened.options.scope
-        return Scope(step=state.step or default, window_ps=state.window_ps, rank=asked.rank, infeed=state.infeed)
+        rank = rank_of(state)
+        asked = self.opened.options.scope.rank if rank is None else rank
+        return Scope(step=state.step or default, window_ps=state.window_ps, rank=asked, infeed=state.infeed)
 
     # Keys
 

@@ -47,6 +47,8 @@ class ViewState(msgspec.Struct, frozen=True):
     selection: Selection | None = None
     sorts: dict[str, Sort] = {}
     """by table"""
+    views: dict[str, str] = {}
+    """what a screen with several tables shows, by screen; without an entry its first"""
     places: dict[str, int] = {}
     """cursor by screen"""
 
@@ -62,6 +64,18 @@ def cleared(state: ViewState) -> ViewState:
 
 def is_limited(state: ViewState) -> bool:
     return bool(state.filter or state.step is not None or state.window_ps)
+
+
+def rank_of(state: ViewState) -> int | None:
+    """The one rank that the filter leaves; None: all, or several."""
+    rank = term_value(state.filter, "rank")
+    return int(rank) if rank is not None and rank.isdigit() else None
+
+
+def without_rank(expression: str) -> str:
+    """The filter without the term that a scope answers by itself."""
+    rank = term_value(expression, "rank")
+    return with_term(expression, "rank", None) if rank is not None and rank.isdigit() else expression
 
 
 def cycled(state: ViewState, field: str, values: list[str], by: int) -> ViewState:

@@ -14,6 +14,7 @@ from roofterm.analysis.categories.kinds import Category
 from roofterm.analysis.scope import ALL, STEADY, Scope, ScopeError
 from roofterm.analysis.selection import Selection
 from roofterm_parsers.profile import ROOT, Kind, Profile, Source, TrackKind, Warning, empty
+from tests.tui import fake_memory, fake_ranks
 
 STEPS = 8
 TEXTS = ("short_name", "dtype", "bound_by", "shapes")
@@ -67,10 +68,10 @@ OPS = (
 class FakeStudy:
     """Answers what the explorer asks of a Study."""
 
-    def __init__(self, steps: int = STEPS, many: int = 0, host_only: bool = False) -> None:
+    def __init__(self, steps: int = STEPS, many: int = 0, host_only: bool = False, ranks: int = fake_ranks.RANKS) -> None:
         self._steps = steps
         self._host_only = host_only
-        self.profile = fake_profile(steps)
+        self.profile = fake_profile(steps, ranks)
         self.work = self.profile.links.head(0) if host_only else self.profile.links
         self._tables = {"kernel": kernel_frame(many), "op": op_frame(), "category": category_frame()}
         self.category = (
@@ -91,6 +92,35 @@ class FakeStudy:
         self.self_ps = self.dur_ps
         self.kind = self.profile.slices["kind"].to_numpy()
         self.names = self.profile.names.select(dtype=pl.lit(None, pl.String))
+        self.memory = fake_memory.memory()
+        self.collective_calls = pl.DataFrame({"slice": [1, 2]})
+        self.matched_calls = self.order_matched = pl.DataFrame({"slice": [1, 2], "meets": [True, True]})
+        self.clocks = None
+        self.windows = pl.DataFrame(
+            {
+                "step": range(steps),
+                "source": [0] * steps,
+                "host_start_ps": self.profile.steps["start_ps"],
+                "host_end_ps": self.profile.steps["start_ps"] + self.profile.steps["dur_ps"],
+            }
+        )
+
+    # Ranks and memory
+
+    def ranks(self) -> list[results.RankRow]:
+        return fake_ranks.rank_rows()
+
+    def rank_steps(self) -> pl.DataFrame:
+        return fake_ranks.rank_steps(self._steps)
+
+    def rank_groups(self) -> list[results.RankGroup]:
+        return fake_ranks.groups()
+
+    def memory_report(self) -> results.MemoryReport:
+        return fake_memory.report()
+
+    def memory_ops(self, window_ps: tuple[int, int] | None = None) -> pl.DataFrame:
+        return fake_memory.ops()
 
     def table(self, by: str, scope: Scope = ALL, group: str | None = None) -> pl.DataFrame:
         self.selection(scope)
@@ -371,7 +401,7 @@ NAMES = (
 )
 
 
-def fake_profile(steps: int) -> Profile:
+def fake_profile(steps: int, ranks: int = 1) -> Profile:
     """A host thread and two streams: each step has ten rounds of op, launch, GEMM and, on the other stream, an all-reduce."""
     us = 1_000_000
     rows: list[tuple[int, int, int, int, int, int, int]] = []  # track, start, dur, name, kind, parent mark, depth
@@ -409,9 +439,10 @@ def fake_profile(steps: int) -> Profile:
                 "gzip",
                 events=frame.height,
                 bytes=48_000_000,
-                rank=0,
+                rank=rank,
                 metadata={"record_shapes": 1, "with_stack": 1},
             )
+            for rank in range(ranks)
         ]
     )
     profile.slices = slices
@@ -425,6 +456,7 @@ def fake_profile(steps: int) -> Profile:
             schema=empty("tracks").schema,
         )
     )
+    profile.memory = fake_memory.frame()
     profile.names = pl.DataFrame(NAMES, schema=empty("names").schema, orient="row")
     profile.links = pl.DataFrame({"work": work, "launch": calls, "op": calls - 1}, schema=empty("links").schema)
     profile.devices = empty("devices").vstack(

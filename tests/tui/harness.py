@@ -12,8 +12,10 @@ from textual.worker import WorkerCancelled
 from roofterm.tui.app import RooftermApp
 from roofterm.tui.capabilities import Capabilities
 from roofterm.tui.explorer import Explorer
+from roofterm.tui.keymap import SCREENS
 from roofterm.tui.opened import Opened, prepare
 from roofterm.tui.options import Options
+from tests.tui.fake_compare import baseline
 from tests.tui.fake_study import FakeStudy
 
 SIZES = ((60, 16), (80, 24), (120, 40), (200, 60))
@@ -47,6 +49,16 @@ async def explorer(
         await press(pilot, keys)
         yield pilot
     assert app.fault is None
+
+
+async def go_to(pilot: Pilot[None], name: str) -> None:
+    """The screen of this name; that of a comparison with a made-up baseline."""
+    if name == "compare":
+        shown = the_explorer(pilot)
+        shown.set_baseline(shown.baseline or baseline(FakeStudy()))
+        await settled(pilot)
+    elif name != "overview":
+        await press(pilot, next(key for known, key, _ in SCREENS if known == name))
 
 
 async def press(pilot: Pilot[None], keys: str) -> None:

@@ -17,6 +17,7 @@ from roofterm.tui.options import Options
 from roofterm.tui.screens.loading import LoadingScreen
 from roofterm.tui.screens.picker import Picker
 from roofterm.tui.screens.prompt import TextPrompt
+from tests.tui.fake_study import FakeStudy
 from tests.tui.harness import explorer, press, screen_lines, screen_text, settled, state, status_line, the_app, the_explorer, type_text
 
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"
@@ -98,7 +99,7 @@ async def test_a_window_is_typed_and_a_wrong_one_is_refused_in_words():
 
 
 async def test_a_kind_that_the_profile_lacks_is_said():
-    async with explorer((80, 24), "F") as pilot:
+    async with explorer((80, 24), "F", study=FakeStudy(ranks=1)) as pilot:
         await type_text(pilot, "rank")
         await press(pilot, "enter")
         assert "there is no rank to choose" in status_line(pilot)

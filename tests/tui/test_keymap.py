@@ -15,10 +15,10 @@ from roofterm.tui.opened import PAGES
 from roofterm.tui.options import Options
 from roofterm.tui.screens.help import help_entries
 from roofterm.tui.widgets.footer import footer_entries
-from tests.tui.harness import PLAIN, explorer, press, screen_text, settled, state
+from tests.tui.harness import PLAIN, explorer, go_to, press, screen_text, settled, state
 
 NAMES = [name for name, _, _ in SCREENS]
-KEYS = {name: key for name, key, _ in SCREENS}
+
 LEAVING = {"quit", "stop", "suspend"}
 
 
@@ -105,7 +105,8 @@ async def test_a_users_key_replaces_ours_in_program_footer_and_help():
 
 @pytest.mark.parametrize("name", NAMES)
 async def test_every_key_of_a_screen_is_pressed_once_without_a_fault(name):
-    async with explorer((80, 24), KEYS[name]) as pilot:
+    async with explorer((80, 24)) as pilot:
+        await go_to(pilot, name)
         for action in for_screen(name):
             if action.id in LEAVING:
                 continue
@@ -120,7 +121,7 @@ async def test_every_key_of_a_screen_is_pressed_once_without_a_fault(name):
 async def test_what_is_drawn_by_its_size_takes_its_own_keys_at_the_extremes(size):
     async with explorer(size) as pilot:
         for name in ("roofline", "timeline"):
-            await press(pilot, KEYS[name])
+            await go_to(pilot, name)
             for action in keymap.page_actions(name):
                 await pilot.press(action.keys.split()[0])
                 await settled(pilot, 1)
@@ -163,4 +164,4 @@ async def _return_to(pilot, name: str) -> None:
     if pilot.app.screen.query("FilterBar.-open"):
         await press(pilot, "escape")
     if state(pilot).screen != name:
-        await press(pilot, KEYS[name])
+        await go_to(pilot, name)

@@ -210,6 +210,10 @@ class VirtualTable(LineWidget, can_focus=True):
         if tint == "category":
             styles: dict[str, Style] = getattr(self.app, "category_styles", {})
             return styles.get(str(value), base)
+        if tint == "severity":
+            return {"high": self.palette.bad, "medium": self.palette.warn}.get(str(value), base)
+        if tint == "rise" and isinstance(value, (int, float)):
+            return self.palette.bad if value > 0 else self.palette.good if value < 0 else base
         if tint == "share" and isinstance(value, (int, float)):
             return self.palette.bad if value > 100 else base
         return getattr(self.palette, tint) if isinstance(value, str) and value else base

@@ -1,0 +1,129 @@
+"""Findings: what to fix first, by the time at stake; `enter` opens the view and filter that show the evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+
+from roofterm.analysis.filters import parse
+from roofterm.analysis.findings import rules
+from roofterm.report.evidence import evidence_of
+from roofterm.results import Finding
+from roofterm.text.units import count, duration_us, pct
+from roofterm.tui.columns import TABLES, definition
+from roofterm.tui.frames import findings_frame
+from roofterm.tui.opened import Opened
+from roofterm.tui.rows import chosen_rows, place_of
+from roofterm.tui.state import Selection, Sort, ViewState, without_rank
+from roofterm.tui.table_page import TablePage
+from roofterm.tui.widgets.detail import DetailPanel, Details, Fact
+from roofterm.tui.widgets.lines import Target
+from roofterm.tui.widgets.table import VirtualTable
+
+
+class FindingsPage(TablePage):
+    SCREEN = "findings"
+    TELLS_BELOW: ClassVar[bool] = True
+
+    def __init__(self, opened: Opened) -> None:
+        super().__init__(opened)
+        self._findings: list[Finding] = []
+        self._part = ""
+        self._not_asked = ""
+
+    def compose(self) -> ComposeResult:
+        with Horizontal():
+            with Vertical():
+                with Vertical(id="findings-panel", classes="framed") as main:
+                    main.border_title = "What to fix first"
+                    yield VirtualTable("findings-table", "nothing found that would be worth the time: see the roofline for what is left")
+                with Vertical(classes="framed below") as below:
+                    below.border_title = "Evidence"
+                    yield DetailPanel("finding-below", definitions=False)
+            with Vertical(classes="side") as side:
+                side.border_title = "Evidence"
+                yield DetailPanel("finding-side", definitions=False)
+
+    def key(self, state: ViewState) -> Hashable:
+        return (self.scope(state, "steady"), without_rank(state.filter), state.sorts.get(self.by))
+
+    async def load(self, state: ViewState) -> None:
+        scope, sort = self.scope(state, "steady"), state.sorts.get(self.by)
+        study = self.opened.study
+        self._findings, self._part = await self.explorer.app_.desk.ask(lambda: (study.findings(scope), study.selection(scope).text))
+        self._not_asked = parse(without_rank(state.filter)).text
+        before = self.selection()
+        self.rows = chosen_rows(findings_frame(self._findings), parse(""), sort)
+        place = place_of(self.rows, "id", before.name if before else None)
+        self.table.show(self.rows.frame, TABLES[self.by], self.rows.order, sort, place or 0)
+
+    def settle(self, state: ViewState) -> None:
+        chosen = state.selection
+        place = place_of(self.rows, "id", chosen.name) if self.rows and chosen and chosen.kind == "finding" else None
+        self.table.go(state.places.get(self.SCREEN, self.table.cursor) if place is None else place)
+
+    def status(self) -> tuple[str, str]:
+        if self.rows is None:
+            return "judging ...", ""
+        found = len(self._findings)
+        parts = [f"{count(found)} finding{'s' if found != 1 else ''}" if found else "no finding", self._part]
+        if self._not_asked:
+            parts.insert(0, f"not asked here: {self._not_asked}")
+        return " · ".join(parts), self.cursor_text()
+
+    def selection(self) -> Selection | None:
+        finding = self._finding()
+        return None if finding is None else Selection("finding", finding.id)
+
+    def details(self) -> Details | None:
+        finding = self._finding()
+        return None if finding is None else finding_details(finding)
+
+    def action_open(self) -> None:
+        finding = self._finding()
+        if finding is None:
+            self.explorer.notice("nothing is found here")
+        elif (target := target_of(finding, self.opened.first_table)).screen not in self.opened.pages:
+            self.explorer.action_screen(target.screen)
+        else:
+            self.explorer.follow(target)
+
+    def _sort(self, sort: Sort) -> None:
+        self.explorer.select(self.selection())
+        super()._sort(sort)
+
+    def _finding(self) -> Finding | None:
+        at = self.table.row_id()
+        return self._findings[at] if at is not None and at < len(self._findings) else None
+
+
+def target_of(finding: Finding, first_table: str) -> Target:
+    """The view and filter that show a finding's evidence."""
+    where = finding.where
+    screen = where.get("view", "ops")
+    by = where.get("by") or (first_table if screen == "ops" else None)
+    return Target(screen, filter=where.get("filter", ""), by=by)
+
+
+def finding_details(finding: Finding) -> Details:
+    """What to do, then the evidence by its names, then the rule: what it asks and how it judges."""
+    stake = duration_us(finding.time_at_stake_us)
+    if finding.share_of_step_pct is not None:
+        stake += f", {pct(finding.share_of_step_pct)} of the step"
+    facts = [
+        Fact("severity", finding.severity),
+        Fact("at stake", stake, definition("time_at_stake_us")),
+        Fact("to do", finding.advice),
+        Fact("Evidence"),
+        *(Fact(one.label, one.text, definition(one.name)) for one in evidence_of(finding.evidence)),
+    ]
+    where = " ".join(part for part in (finding.where.get("view", ""), finding.where.get("filter", "")) if part)
+    if where:
+        facts.append(Fact("seen in", where))
+    rule = rules().get(finding.id)
+    if rule is not None:
+        facts += [Fact("Rule"), Fact("asks", rule.question), Fact("judges", f"{rule.definition} [{rule.source}]"), Fact("id", finding.id)]
+    return Details(finding.title, facts)

@@ -1,0 +1,335 @@
+"""Memory: what each allocator holds over time, its peak, who held it, by op and by step, and calls for memory to the driver."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import NamedTuple
+
+import msgspec
+import polars as pl
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.events import Resize
+
+from roofterm.analysis.filters import parse, subset
+from roofterm.analysis.memory import Course, memory_course
+from roofterm.results import MemoryPool, MemoryReport
+from roofterm.text.units import bytes_text, count, pct
+from roofterm.tui.columns import NOUNS, TABLES, known_first, row_details
+from roofterm.tui.frames import step_number
+from roofterm.tui.messages import EdgeReached
+from roofterm.tui.opened import Opened
+from roofterm.tui.rows import Rows, chosen_rows, place_of
+from roofterm.tui.state import Selection, Sort, ViewState, changed
+from roofterm.tui.table_page import TablePage
+from roofterm.tui.widgets.detail import DetailPanel, Details, Fact
+from roofterm.tui.widgets.line_widget import LineWidget
+from roofterm.tui.widgets.memory_curve import Curve, CurveMoved, MemoryCurve
+from roofterm.tui.widgets.table import VirtualTable
+
+VIEWS = ("memory_op", "memory_pool", "memory_step", "memory_pressure")
+
+FIRST_SORT = {"memory_op": Sort("peak_bytes"), "memory_pressure": Sort("total_us")}
+
+FIELDS = {"name", "op"}
+"""Fields of a filter that speak of ops; steps and allocators are not hidden by them."""
+
+OUTSIDE = "(outside of any op)"
+
+PS_PER_US = 1_000_000
+
+
+class Answer(NamedTuple):
+    report: MemoryReport
+    course: Course
+    ops: list[str | None]
+    """op of each of the course's events"""
+    window_ps: tuple[int, int]
+    """start and end of what is shown"""
+    rows: Rows
+    not_asked: str
+
+
+class MemoryPage(TablePage):
+    SCREEN = "memory"
+    DRAWS_UNSEEN = False
+
+    def __init__(self, opened: Opened) -> None:
+        super().__init__(opened)
+        self._answer: Answer | None = None
+        self._pool = 0
+        self._shown_part: Hashable = None
+
+    def compose(self) -> ComposeResult:
+        with Horizontal():
+            with Vertical():
+                with Vertical(id="curve-panel", classes="framed") as above:
+                    above.border_title = "In use"
+                    yield MemoryCurve("memory-curve")
+                with Vertical(id="memory-panel", classes="framed") as main:
+                    main.border_title = "Ops"
+                    yield VirtualTable(
+                        "memory-table", "nothing here passes the filter; esc shows all, v shows another table", least_name=18
+                    )
+            with Vertical(classes="side") as side:
+                side.border_title = "Details"
+                yield DetailPanel("memory-details", definitions=False)
+
+    def key(self, state: ViewState) -> Hashable:
+        by = self._view(state)
+        return (by, self._pool, state.filter, state.step, state.window_ps, state.sorts.get(by))
+
+    async def load(self, state: ViewState) -> None:
+        self.by = self._view(state)
+        sort = state.sorts.get(self.by, FIRST_SORT.get(self.by))
+        before = self.selection()
+        answer = await self.explorer.app_.desk.ask(lambda: self._ask(state, sort))
+        if answer is None:
+            return
+        self._answer, self.rows = answer, answer.rows
+        self.query_one("#memory-panel").border_title = NOUNS[self.by].capitalize()
+        place = place_of(self.rows, "name", before.name if before else None)
+        self.table.show(self.rows.frame, known_first(TABLES[self.by], self.rows.frame), self.rows.order, sort, place or 0)
+        part = (self._pool, answer.window_ps)
+        if part != self._shown_part:
+            self._shown_part = part
+            self._draw()
+
+    def settle(self, state: ViewState) -> None:
+        chosen = state.selection
+        name = chosen.name if chosen and self.by == "memory_op" and chosen.kind in ("op", "kernel") else None
+        place = place_of(self.rows, "name", name) if self.rows else None
+        self.table.go(state.places.get(self.SCREEN, self.table.cursor) if place is None else place)
+
+    def focus_target(self) -> LineWidget:
+        return self.curve if self.curve.has_focus else self.table
+
+    def status(self) -> tuple[str, str]:
+        if self._answer is None or self.rows is None:
+            return "reading the allocations ...", ""
+        shown, whole = len(self.rows.order), self.rows.frame.height
+        parts = [f"{count(shown)} of {count(whole)} {NOUNS[self.by]}" if shown != whole else f"{count(whole)} {NOUNS[self.by]}"]
+        pools = self._answer.report.pools
+        if len(pools) > 1 and self.by in ("memory_op", "memory_step"):
+            parts.append(f"allocator {self._pool + 1} of {count(len(pools))}, n shows the next")
+        if self._answer.not_asked:
+            parts.insert(0, f"not asked here: {self._answer.not_asked}")
+        return " · ".join(parts), self.cursor_text()
+
+    def selection(self) -> Selection | None:
+        row = self.table.row()
+        kinds = {"memory_op": "op", "memory_pressure": "op", "memory_step": "step"}
+        return None if row is None else Selection(kinds.get(self.by, "allocator"), str(row["name"]))
+
+    def details(self) -> Details | None:
+        row = self.table.row()
+        if row is None or self._answer is None:
+            return None
+        if self.curve.has_focus:
+            return self._moment()
+        return row_details(self.by, row, [] if self.by == "memory_pool" else self._pool_facts())
+
+    def restyle(self) -> None:
+        self.curve.restyle()
+
+    def on_resize(self, event: Resize) -> None:
+        self.query_one("#curve-panel").styles.height = max(event.size.height * 9 // 20, 6)
+
+    @property
+    def curve(self) -> MemoryCurve:
+        return self.query_one(MemoryCurve)
+
+    @on(CurveMoved)
+    def _moved(self) -> None:
+        self.explorer.tell()
+
+    @on(EdgeReached)
+    def _pass_on(self, event: EdgeReached) -> None:
+        """Up from the first row is the curve, down from the curve the table."""
+        if event.source == "memory-table" and event.by < 0:
+            self.curve.focus(scroll_visible=False)
+        elif event.source == "memory-curve" and event.by > 0:
+            self.table.focus(scroll_visible=False)
+            self.table.end(-1)
+        self.explorer.tell()
+
+    # Keys
+
+    def action_open(self) -> None:
+        row = self.table.row()
+        if self.curve.has_focus:
+            self._open_moment()
+        elif row is None:
+            self.explorer.notice("nothing is selected here")
+        elif self.by == "memory_pool":
+            self._choose(int(row["pool"]), to_peak=True)
+        elif self.by == "memory_step":
+            self._limit_to(step_number(str(row["name"])))
+        elif row["name"] == OUTSIDE:
+            self.explorer.notice("no op was running around these allocations")
+        else:
+            self._go_to_op(str(row["name"]), self.explorer.state.step)
+
+    def action_view(self, by: int) -> None:
+        state = self.explorer.state
+        view = VIEWS[(VIEWS.index(self._view(state)) + by) % len(VIEWS)]
+        self.explorer.change(changed(state, views={**state.views, self.SCREEN: view}))
+
+    def action_pool(self, by: int) -> None:
+        if self._answer is not None and (pools := len(self._answer.report.pools)):
+            self._choose((self._pool + by) % pools)
+
+    def action_peak(self) -> None:
+        if not self.curve.to_peak():
+            self.explorer.notice("the peak is not in the part shown; esc shows all")
+
+    def action_zoom(self, direction: int) -> None:
+        if self._answer is not None:
+            start, end = self._answer.window_ps
+            self.curve.zoom(direction, (start, end - start))
+
+    # What is asked
+
+    def _view(self, state: ViewState) -> str:
+        view = state.views.get(self.SCREEN, VIEWS[0])
+        return view if view in VIEWS else VIEWS[0]
+
+    def _ask(self, state: ViewState, sort: Sort | None) -> Answer | None:
+        study = self.opened.study
+        report = study.memory_report()
+        if report is None or not report.pools:
+            return None
+        pool = min(self._pool, len(report.pools) - 1)
+        window = self._window(state, pool)
+        whole = _span(study.memory.events)
+        by = self._view(state)
+        frame = _frame(by, report, study.memory_ops(window), pool)
+        asked, rest = subset(parse(state.filter), FIELDS) if by == "memory_op" else (parse(""), parse(state.filter))
+        events = study.memory.events.filter((pl.col("pool") == pool) & ~pl.col("out_of_memory"))
+        course = memory_course(study.memory, pool)
+        stated = events.filter(pl.col("used_bytes").is_not_null()) if course.known_from_zero else events
+        return Answer(report, course, stated["op"].to_list(), window or whole, chosen_rows(frame, asked, sort), rest.text)
+
+    def _window(self, state: ViewState, pool: int) -> tuple[int, int] | None:
+        """The window asked for, else that of the step on the pool's own host."""
+        if state.window_ps is not None or state.step is None or not state.step.isdigit():
+            return state.window_ps
+        study = self.opened.study
+        windows = study.windows.with_columns(number=study.profile.steps["number"].gather(study.windows["step"]))
+        mine = windows.filter((pl.col("number") == int(state.step)) & (pl.col("source") == study.memory.pools["source"][pool]))
+        return (int(mine["host_start_ps"][0]), int(mine["host_end_ps"][0])) if mine.height else None
+
+    def _choose(self, pool: int, to_peak: bool = False) -> None:
+        self._pool = pool
+        if to_peak:
+            self.curve.focus(scroll_visible=False)
+        self.explorer.change(self.explorer.state)
+
+    def _draw(self) -> None:
+        if self._answer is None:
+            return
+        course, (start, end) = self._answer.course, self._answer.window_ps
+        pool = self._answer.report.pools[min(self._pool, len(self._answer.report.pools) - 1)]
+        failed = [round(at * PS_PER_US) for at in pool.out_of_memory_us]
+        self.curve.show(
+            Curve(pool_title(pool), course.time_ps, course.held_bytes, course.peak, failed, note=pool_note(pool, course)),
+            start,
+            end - start,
+        )
+
+    # Jumps
+
+    def _open_moment(self) -> None:
+        held = self.curve.reading()
+        if self._answer is None or held.event is None:
+            self.explorer.notice("nothing was allocated before")
+            return
+        op, step = self._answer.ops[held.event], self._step_at(held.time_ps)
+        if op is None and step is None:
+            self.explorer.notice("no op and no step around this moment")
+        elif op is None:
+            self._limit_to(step)
+        else:
+            self._go_to_op(op, None if step is None else str(step))
+
+    def _step_at(self, time_ps: int) -> int | None:
+        windows = self.opened.study.windows
+        inside = windows.filter((pl.col("host_start_ps") <= time_ps) & (pl.col("host_end_ps") > time_ps))
+        return int(self.opened.study.profile.steps["number"][inside["step"][0]]) if inside.height else None
+
+    def _go_to_op(self, name: str, step: str | None) -> None:
+        state = changed(self.explorer.state, screen="ops", by="op", step=step, selection=Selection("op", name))
+        self.explorer.change(state)
+
+    def _limit_to(self, step: int | None) -> None:
+        if step is None:
+            self.explorer.notice("this step has no number to limit to")
+        else:
+            self.explorer.change(changed(self.explorer.state, step=str(step)))
+            self.explorer.notice(f"every screen now shows step {step}; esc shows all")
+
+    # Details
+
+    def _pool_facts(self) -> list[Fact]:
+        assert self._answer is not None
+        pool = self._answer.report.pools[min(self._pool, len(self._answer.report.pools) - 1)]
+        row = _frame("memory_pool", self._answer.report, pl.DataFrame(), 0).row(
+            min(self._pool, len(self._answer.report.pools) - 1), named=True
+        )
+        return [Fact(pool_title(pool)), *row_details("memory_pool", row).facts]
+
+    def _moment(self) -> Details:
+        assert self._answer is not None
+        held = self.curve.reading()
+        step = self._step_at(held.time_ps)
+        op = self._answer.ops[held.event] if held.event is not None else None
+        facts = [
+            Fact("in use", bytes_text(held.bytes), "the most within the cell under the cursor"),
+            Fact("op", op or OUTSIDE, "innermost op around the allocation"),
+            Fact("step", "none" if step is None else f"#{step}"),
+        ]
+        return Details("A moment of the curve", [*facts, *self._pool_facts()])
+
+
+def pool_title(pool: MemoryPool) -> str:
+    """Allocator, and whose where there are several ranks."""
+    return f"rank {pool.rank} {pool.name}" if pool.rank is not None else pool.name
+
+
+def pool_note(pool: MemoryPool, course: Course) -> str:
+    """Peak, and how much of the device that is."""
+    if not course.known_from_zero:
+        return "change since the recording began: the file states no totals"
+    share = f", {pct(pool.peak_pct)} of {bytes_text(pool.capacity_bytes)}" if pool.peak_pct is not None else ""
+    failed = f", {len(pool.out_of_memory_us)} failed" if pool.out_of_memory_us else ""
+    return f"peak {bytes_text(pool.peak_bytes)}{share}{failed}"
+
+
+def _span(events: pl.DataFrame) -> tuple[int, int]:
+    """From the first event of any allocator to just after the last."""
+    return (int(events["time_ps"][0]), int(events["time_ps"][-1]) + 1) if events.height else (0, 1)
+
+
+def _frame(by: str, report: MemoryReport, ops: pl.DataFrame, pool: int) -> pl.DataFrame:
+    """The rows of a view: of one pool, of all allocators, or of the calls to the driver."""
+    if by == "memory_op":
+        return ops.filter(pl.col("pool") == pool).rename({"op": "name"}).with_columns(pl.col("name").fill_null(OUTSIDE))
+    if by == "memory_pool":
+        records = [{**msgspec.structs.asdict(one), "pool": at, "failed": len(one.out_of_memory_us)} for at, one in enumerate(report.pools)]
+        return pl.DataFrame(records, infer_schema_length=None)
+    if by == "memory_step":
+        records = [{"name": one.step, **msgspec.structs.asdict(one)} for one in report.steps if one.pool == pool]
+        return pl.DataFrame(records, schema=_STEPS, strict=False)
+    return pl.DataFrame([msgspec.structs.asdict(one) for one in report.pressure], schema=_PRESSURE, strict=False)
+
+
+_STEPS = pl.Schema(
+    {
+        "name": pl.String(),
+        **dict.fromkeys(("peak_bytes", "last_bytes", "allocations", "allocated_bytes", "freed_bytes"), pl.Int64()),
+    }
+)
+_PRESSURE = pl.Schema(
+    {"name": pl.String(), "calls": pl.Int64(), "total_us": pl.Float64(), "calls_per_step": pl.Float64(), "us_per_step": pl.Float64()}
+)
