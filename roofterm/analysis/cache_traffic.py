@@ -16,18 +16,21 @@ from roofterm_parsers.profile import Profile
 
 BY_ANNOTATION = "keys and values by the iteration's annotation: an upper bound for layers that attend to a window"
 
-_WRITES = r"reshape_and_cache|store_cache|set_kv_buffer"
-"""Ops with (key, value, key cache, value cache, slots) first."""
+_WRITES = r"reshape_and_cache|store_cache|set_kv_buffer|concat_and_cache_mla"
+"""Ops with (key, value, key cache, value cache, slots) first; latent ones with (key, rotary part, cache, slots)."""
 
 _NEW_TOKENS = r"^vllm::unified_attention"
 """Ops with (queries, new keys, new values) first."""
+
+
+LATENT = 0
 
 
 class CacheLayout(NamedTuple):
     token_bytes: float
     """keys and values of one token in one layer"""
     head_dim: int | None
-    """None: heads are not told apart"""
+    """None: heads are not told apart; LATENT: keys are compressed, so queries have another size"""
     dtype: str | None
     """type of the cache's elements"""
 
@@ -93,7 +96,7 @@ def with_cache(profile: Profile, items: pl.DataFrame, facts: pl.DataFrame) -> pl
 
 def cache_writes(names: pl.Series) -> pl.Series:
     """Whether kernels or ops of these names write new keys and values: one for each layer of an iteration."""
-    return names.str.contains(_WRITES) | names.str.contains(r"store_kv_?cache|concat_and_cache_mla")
+    return names.str.contains(_WRITES) | names.str.contains(r"store_kv_?cache")
 
 
 def _layers(items: pl.DataFrame) -> pl.DataFrame:
@@ -103,6 +106,8 @@ def _layers(items: pl.DataFrame) -> pl.DataFrame:
 
 
 def _layout(name: str, inputs: Inputs) -> CacheLayout | None:
+    if "concat_and_cache_mla" in name:
+        return _latent_layout(inputs)
     if name.startswith("vllm::unified_attention"):
         key, value = inputs.tensor(1), inputs.tensor(2)
         cache, tokens = key, key.dims[0] if key is not None and key.dims else 0
@@ -115,6 +120,15 @@ def _layout(name: str, inputs: Inputs) -> CacheLayout | None:
     if elements % tokens:
         return None
     return CacheLayout(elements // tokens * cache.item_bytes, _head_dim(key, tokens), cache.dtype)
+
+
+def _latent_layout(inputs: Inputs) -> CacheLayout | None:
+    """Multi-head latent attention keeps one compressed key and the rotary part of each token."""
+    latent, rotary, cache = (inputs.tensor(slot) for slot in range(3))
+    if latent is None or rotary is None or cache is None or cache.item_bytes is None or not latent.dims or not latent.dims[0]:
+        return None
+    elements = latent.elements + rotary.elements
+    return None if elements % latent.dims[0] else CacheLayout(elements // latent.dims[0] * cache.item_bytes, LATENT, cache.dtype)
 
 
 def _head_dim(key: Tensor, tokens: int) -> int | None:

@@ -70,6 +70,9 @@ def forward_roles(name: str, inputs: Inputs, found: Cost, around: Circumstances)
             return None
         weights = stored(_tensor(inputs, slot) for slot in (_WEIGHTS.get(bare) or _PRODUCTS[bare].weights))
         return None if weights is None else _with_weights(min(weights, read), read, written)
+    if bare.endswith("marlin_gemm"):  # all but the first operand belongs to the weights, wherever it stands
+        x = inputs.tensor(0)
+        return None if x is None or x.bytes is None else _with_weights(max(read - x.bytes, 0.0), read, written)
     if found.category == Category.GEMM:
         return plain(read, written) if is_of_activations(bare, inputs, around) else None
     if bare in _ACTIVATIONS:
@@ -108,6 +111,12 @@ _WEIGHTS: dict[str, tuple[int, ...]] = {
     "aten::_weight_int8pack_mm": (1, 2),
     "_C::cutlass_scaled_mm": (2, 4, 5),
     "vllm::cutlass_scaled_mm": (2, 4, 5),
+    "_C::cutlass_scaled_mm_azp": (2, 4, 5, 6, 7),
+    "_C::cutlass_scaled_fp4_mm": (2, 4),
+    "sgl_kernel::cutlass_scaled_fp4_mm": (2, 4),
+    "sgl_kernel::fp8_scaled_mm": (1, 3, 5),
+    "sgl_kernel::int8_scaled_mm": (1, 3, 5),
+    "sgl_kernel::fp8_blockwise_scaled_mm": (1, 3),
     "_C::gptq_gemm": (1, 2, 3),
     "_C::awq_gemm": (1, 2, 3),
     "aiter::gemm_a8w8": (1, 3),

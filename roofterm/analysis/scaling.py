@@ -102,7 +102,8 @@ def _of_attention(sizes: list[int], axis: int | None, batch: Batch) -> list[int]
 
 _OPERANDS = {
     **dict.fromkeys(("aten::addmm", "aten::addmm_", "aten::_addmm_activation", "aten::baddbmm", "aten::baddbmm_", "aten::addbmm"), (1, 2)),
-    **dict.fromkeys(("_C::cutlass_scaled_mm", "vllm::cutlass_scaled_mm"), (1, 2)),
+    **dict.fromkeys(("_C::cutlass_scaled_mm", "vllm::cutlass_scaled_mm", "_C::cutlass_scaled_mm_azp"), (1, 2)),
+    **dict.fromkeys(("_C::cutlass_scaled_fp4_mm", "sgl_kernel::cutlass_scaled_fp4_mm"), (1, 2)),
     **dict.fromkeys(("_rocm_C::wvSplitK", "_rocm_C::LLMM1"), (1, 0)),
 }
 """Slots of the two operands where they are not the first two; the one with rows first."""

@@ -11,8 +11,12 @@ from roofterm.analysis.categories.kinds import Category
 from roofterm.analysis.costs.signature import Inputs, Tensor
 
 _FIRST_OPERAND = {
-    name: 1 for name in ("aten::addmm", "aten::_addmm_activation", "aten::addmm_", "_C::cutlass_scaled_mm", "vllm::cutlass_scaled_mm")
-}
+    name: 1
+    for name in (
+        "aten::addmm", "aten::_addmm_activation", "aten::addmm_", "_C::cutlass_scaled_mm", "vllm::cutlass_scaled_mm",
+        "_C::cutlass_scaled_mm_azp", "_C::cutlass_scaled_fp4_mm", "sgl_kernel::cutlass_scaled_fp4_mm",
+    )
+}  # fmt: skip
 """Slot of the first operand of a product where it is not the first."""
 
 

@@ -13,17 +13,7 @@ from roofterm.analysis.categories import Category
 from roofterm.analysis.costs import REGISTRY, Cost, bus_factor, collective_cost, collective_kind, cost
 from roofterm.analysis.costs.attention import BOTTOM_RIGHT, TOP_LEFT, visible_pairs
 from roofterm.analysis.costs.signature import Inputs, Tensor, dtype_name
-
-BF16, FP32, FP8 = "c10::BFloat16", "float", "c10::Float8_e4m3fn"
-
-
-def found(name: str, dims: list[Any], dtype: str = BF16, concrete: list[str] | None = None, **more: Any) -> Cost:
-    """The cost of a call whose every tensor has one type."""
-    types = more.pop("types", [("TensorList" if shape and isinstance(shape[0], list) else dtype) if shape else "Scalar" for shape in dims])
-    answer = cost(name, json.dumps(dims), json.dumps(types), concrete=json.dumps(concrete) if concrete is not None else None, **more)
-    assert answer is not None
-    return answer
-
+from tests.unit.cost_of import BF16, FP8, FP32, found
 
 # Products
 
@@ -71,6 +61,14 @@ def test_scaled_mm_reads_8_bit_operands_and_writes_its_out_dtype() -> None:
     assert got.read_bytes == 128 * 256 + 256 * 512 + 4 + 4  # and one fp32 scale each
     assert got.write_bytes == 2 * 128 * 512  # 15: bfloat16
     assert got.dtype == "fp8"
+
+
+def test_scaled_mm_with_lists_of_scales() -> None:
+    dims: list[Any] = [[32, 64], [64, 48], [[32, 1]], [], [], [[1, 48]], [], [], [], [], [], []]
+    types = [FP8, FP8, ["float"], "", "", ["float"], "", "", "", "Scalar", "", "Scalar"]
+    got = found("aten::_scaled_mm_v2", dims, types=types, concrete=["", "", "", "", "", "", "", "", "", "15", "", "False"])
+    assert got.flops == 2 * 32 * 64 * 48
+    assert (got.read_bytes, got.write_bytes) == (32 * 64 + 64 * 48 + 4 * (32 + 48), 2 * 32 * 48)
 
 
 def test_int_mm_writes_int32() -> None:
@@ -226,11 +224,6 @@ def test_layer_norm_backward() -> None:
     assert (got.read_bytes, got.write_bytes) == (4 * (2 * 8 * 512 + 512), 4 * (8 * 512 + 2 * 512))
 
 
-def test_add_rms_norm_of_vllm_reads_and_writes_both_streams() -> None:
-    got = found("_C::fused_add_rms_norm", [[64, 4096], [64, 4096], [4096], []])
-    assert (got.read_bytes, got.write_bytes) == (2 * (2 * 64 * 4096 + 4096), 2 * 2 * 64 * 4096)
-
-
 def test_a_broadcast_input_counts_at_its_own_size() -> None:
     got = found("aten::add", [[64, 1, 128], [256, 128], []], FP32)
     assert got.flops == 64 * 256 * 128
@@ -283,6 +276,12 @@ def test_embedding_reads_rows_and_not_the_table() -> None:
     assert (got.read_bytes, got.write_bytes) == (8 * 64 * 128 + rows, rows)
 
 
+def test_bags_of_embeddings_read_their_rows_and_write_a_sum_each() -> None:
+    # 100 rows of 64 in 10 bags
+    got = found("aten::_embedding_bag", [[5000, 64], [100], [10], [], [], [], [], [], []], types=[FP32, "long int", "long int", *[""] * 6])
+    assert (got.flops, got.read_bytes, got.write_bytes) == (100 * 64, 8 * 110 + 4 * 100 * 64, 4 * 10 * 64)
+
+
 def test_max_pool_with_indices() -> None:
     # out = (112 + 2 - 2 - 1) // 2 + 1 = 56
     concrete = ["", "[3, 3]", "[2, 2]", "[1, 1]", "[1, 1]", "False"]
@@ -311,48 +310,22 @@ def test_foreach_ops_read_their_lists_and_write_the_first() -> None:
 # Serving
 
 
-def test_paged_attention_of_one_sequence_reads_its_context() -> None:
-    # out, query [1, 32, 128], caches, 8 key heads, longest context 4000
-    dims: list[Any] = [[1, 32, 128], [1, 32, 128], [1000, 8, 16, 16, 8], [1000, 8, 128, 16], [], [], [1, 250], [1], [], [], []]
-    types = [BF16] * 4 + ["Scalar", "Scalar", "int", "int", "Scalar", "Scalar", ""]
-    concrete = ["", "", "", "", "8", "0.088", "", "", "16", "4000", ""]
-    got = found("_C::paged_attention_v1", dims, types=types, concrete=concrete)
-    assert got.flops == 4 * 32 * 128 * 4000
-    assert got.read_bytes == 2 * 32 * 128 + 2 * (2 * 4000 * 8 * 128)  # the query; keys and values of 8 heads
-
-
-def test_fused_experts_count_the_experts_that_can_be_used() -> None:
-    # 4 tokens, 2 of 8 experts each, H 64, I 128
-    dims: list[Any] = [[4, 64], [8, 256, 64], [8, 64, 128], [4, 2], [4, 2]]
-    types = [BF16, BF16, BF16, "float", "int"]
-    got = found("vllm::outplace_fused_experts", dims, types=types)
-    assert got.flops == 2 * (4 * 2) * 64 * (256 + 128)
-    weights = 2 * (8 * 256 * 64 + 8 * 64 * 128)
-    assert got.read_bytes == 2 * 4 * 64 + 4 * 8 + 4 * 8 + weights  # min(8, 4 * 2) = all 8
-    assert got.estimate
-
-
-def test_reshape_and_cache_writes_the_caches_type() -> None:
-    dims: list[Any] = [[64, 8, 128], [64, 8, 128], [100, 16, 8, 128], [100, 16, 8, 128], [64], [], [], []]
-    types = [BF16, BF16, "unsigned char", "unsigned char", "long int", "", "float", "float"]
-    got = found("_C_cache_ops::reshape_and_cache_flash", dims, types=types)
-    n = 64 * 8 * 128
-    assert (got.read_bytes, got.write_bytes) == (2 * 2 * n + 8 * 64, 2 * n)
-
-
-def test_rotary_embedding_takes_a_row_of_its_table_a_position() -> None:
-    dims: list[Any] = [[100], [100, 4096], [100, 1024], [], [40000, 128], []]
-    types = ["long int", BF16, BF16, "Scalar", BF16, "Scalar"]
-    got = found("sgl_kernel::rotary_embedding", dims, types=types)
-    moved = 2 * 100 * (4096 + 1024)
-    assert (got.read_bytes, got.write_bytes) == (8 * 100 + moved + 2 * 100 * 128, moved)
-
-
 def test_a_triton_kernel_is_bounded_by_its_arguments() -> None:
     got = found("triton_poi_fused_add_3", [[8, 64], [8, 64], []], FP32)
     assert (got.flops, got.bytes) == (None, 2 * 4 * 512)
     assert got.estimate is not None
     assert "upper bound" in got.estimate
+
+
+def test_a_gather_in_a_triton_kernel_is_no_more_than_its_elements() -> None:
+    """32 rows of 2,880 out of a table of 201,088: the table is listed whole, the kernel works on 92,160 elements."""
+    dims: list[Any] = [[201088, 2880], [32], [32, 2880], []]
+    got = found("triton_poi_fused_embedding_0", dims, types=[BF16, "long int", BF16, "Scalar"], concrete=["", "", "", "92160"])
+    assert got.bytes == 2 * 92160 + 8 * 32 + 2 * 92160
+    reduced = found("triton_red_fused_mean_1", [[32768, 2048], [2048], [32768], [], []], FP32, concrete=["", "", "", "32768", "2048"])
+    assert reduced.bytes == 4 * (32768 * 2048 + 2048 + 32768)
+    template = found("triton_tem_fused_mm_2", [[64, 4096], [4096, 64], [64, 64], []], FP32, concrete=["", "", "", "16"])
+    assert template.bytes == 4 * (2 * 64 * 4096 + 64 * 64)
 
 
 # Collectives

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
 
 from roofterm.analysis.costs import cost
+from roofterm.analysis.costs.attention import FORMS
+from roofterm.analysis.costs.convolution import BACKWARD, FORWARD
+from roofterm.analysis.costs.normalization import NORMS
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("torch.utils.flop_counter")
@@ -80,3 +83,60 @@ def test_attention_without_a_mask() -> None:
     backward: list[Any] = [list(q), list(q), list(k), list(k), list(q), [2, 8, 64], *[[]] * 9]
     values = ["", "", "", "", "", "", "", "", "64", "96", "0.", "False", "", "", ""]
     assert ours("aten::_scaled_dot_product_flash_attention_backward", backward, values) == sdpa_backward_flop_count(q, q, k, k)
+
+
+def arguments(name: str) -> list[str] | None:
+    """Names of an aten op's arguments, in order; None for ops that this torch does not have."""
+    library, _, op = name.partition("::")
+    packet = getattr(getattr(torch.ops, library), op, None)
+    return None if packet is None else [one.name for one in getattr(packet, packet.overloads()[0])._schema.arguments]
+
+
+def named(name: str, **slots: int | bool | None) -> dict[str, str | None]:
+    """What torch calls the argument in each slot; slots that an op does not have are left out."""
+    known = arguments(name)
+    assert known is not None
+    places = {key: slot for key, slot in slots.items() if slot is not None and not isinstance(slot, bool) and slot >= 0}
+    return {key: known[slot] if slot < len(known) else None for key, slot in places.items()}
+
+
+def of_this_torch(names: Iterable[str]) -> list[str]:
+    return [name for name in names if name.startswith("aten::") and arguments(name) is not None]
+
+
+@pytest.mark.parametrize("name", of_this_torch(FORMS))
+def test_attention_finds_its_arguments(name: str) -> None:
+    form = FORMS[name]
+    lengths = form.lengths or (None,) * 4
+    windows = form.window or (None, None)
+    found = named(
+        name, q=form.q, k=form.q + 1, v=form.q + 2, causal=form.causal, out=form.out, bias=form.bias, mask=form.mask_type,
+        cumulative_q=lengths[0], cumulative_k=lengths[1], longest_q=lengths[2], longest_k=lengths[3], left=windows[0], right=windows[1],
+    )  # fmt: skip
+    usual = {
+        "q": ("query",), "k": ("key",), "v": ("value",), "causal": ("is_causal",), "out": ("out",), "mask": ("custom_mask_type",),
+        "bias": ("attn_mask", "attn_bias", "bias"), "cumulative_q": ("cum_seq_q", "cu_seqlens_q"),
+        "cumulative_k": ("cum_seq_k", "cu_seqlens_k"), "longest_q": ("max_q", "max_seqlen_q"), "longest_k": ("max_k", "max_seqlen_k"),
+        "left": ("window_size_left",), "right": ("window_size_right",),
+    }  # fmt: skip
+    assert {key: value for key, value in found.items() if value not in usual[key]} == {}
+
+
+@pytest.mark.parametrize("name", of_this_torch(FORWARD))
+def test_convolutions_find_their_arguments(name: str) -> None:
+    found = named(name, **FORWARD[name]._asdict())
+    assert all(key == value for key, value in found.items()), found
+
+
+@pytest.mark.parametrize("name", of_this_torch(BACKWARD))
+def test_backwards_of_convolutions_find_their_arguments(name: str) -> None:
+    found = named(name, **BACKWARD[name]._asdict())
+    assert found == {"grad": "grad_output", "x": "input", "weight": "weight", "transposed": "transposed", "mask": "output_mask"}
+
+
+@pytest.mark.parametrize("name", of_this_torch(NORMS))
+def test_norms_find_their_arguments(name: str) -> None:
+    norm = NORMS[name]
+    found = named(name, x=norm.x, weight=norm.weight, bias=norm.bias, grad=norm.grad)
+    usual = {"x": ("input",), "weight": ("weight",), "bias": ("bias",), "grad": ("grad_out", "grad_output")}
+    assert {key: value for key, value in found.items() if value not in usual[key]} == {}

@@ -12,6 +12,7 @@ from roofterm.analysis.costs import (
     normalization,
     optimizers,
     pointwise,
+    quantised,
     reduction,
     serving,
 )
@@ -20,7 +21,9 @@ from roofterm.analysis.costs.model import Cost
 from roofterm.analysis.costs.profiler import profiler_flops
 from roofterm.analysis.costs.registry import REGISTRY, cost, lookup
 
-FAMILIES = (attention, communication, convolution, gemm, generated, indexing, normalization, optimizers, pointwise, reduction, serving)
+FAMILIES = (
+    attention, communication, convolution, gemm, generated, indexing, normalization, optimizers, pointwise, quantised, reduction, serving,
+)  # fmt: skip
 """The modules whose import fills the registry."""
 
 __all__ = [

@@ -24,7 +24,7 @@ _UNKNOWN_LENGTHS = "lengths of the sequences are not recorded"
 TOP_LEFT, BOTTOM_RIGHT = "top-left", "bottom-right"
 
 
-class _Form(NamedTuple):
+class Form(NamedTuple):
     """Where an attention op keeps its arguments."""
 
     q: int
@@ -43,26 +43,28 @@ class _Form(NamedTuple):
     """slot of xformers' custom_mask_type: 0 none, 1 causal from the top left, 2 from the bottom right"""
 
 
-_FORMS: dict[str, _Form] = {
-    "aten::scaled_dot_product_attention": _Form(0, 5, bias=3),
-    "aten::_scaled_dot_product_flash_attention": _Form(0, 4),
-    "aten::_scaled_dot_product_flash_attention_for_cpu": _Form(0, 4, bias=5),
-    "aten::_scaled_dot_product_efficient_attention": _Form(0, 6, bias=3),
-    "aten::_scaled_dot_product_cudnn_attention": _Form(0, 6, bias=3),
-    "aten::_scaled_dot_product_fused_attention_overrideable": _Form(0, 5, bias=3),
-    "aten::_flash_attention_forward": _Form(0, 8, True, BOTTOM_RIGHT, lengths=(3, 4, 5, 6), window=(11, 12)),
-    "aten::_efficient_attention_forward": _Form(0, None, True, bias=3, lengths=(4, 5, 6, 7), mask_type=9),
-    "aten::_cudnn_attention_forward": _Form(0, 10, bias=3, lengths=(4, 5, 6, 7)),
-    "flash_attn::_flash_attn_forward": _Form(0, 5, True, BOTTOM_RIGHT, window=(6, 7)),
-    "flash_attn::_flash_attn_varlen_forward": _Form(0, 9, True, BOTTOM_RIGHT, lengths=(3, 4, 5, 6), window=(10, 11)),
-    "aten::_scaled_dot_product_flash_attention_backward": _Form(1, 11, out=4),
-    "aten::_scaled_dot_product_flash_attention_for_cpu_backward": _Form(1, 7, out=4, bias=8),
-    "aten::_scaled_dot_product_efficient_attention_backward": _Form(1, 11, out=5, bias=4),
-    "aten::_scaled_dot_product_cudnn_attention_backward": _Form(1, 14, out=4, bias=8),
-    "aten::_flash_attention_backward": _Form(1, 11, True, BOTTOM_RIGHT, out=4, lengths=(6, 7, 8, 9), window=(15, 16)),
-    "aten::_efficient_attention_backward": _Form(1, None, True, out=5, bias=4, lengths=(6, 7, 8, 9), mask_type=14),
-    "flash_attn::_flash_attn_backward": _Form(1, 11, True, BOTTOM_RIGHT, out=4, window=(12, 13)),
-    "flash_attn::_flash_attn_varlen_backward": _Form(1, 15, True, BOTTOM_RIGHT, out=4, lengths=(9, 10, 11, 12), window=(16, 17)),
+FORMS: dict[str, Form] = {
+    "aten::scaled_dot_product_attention": Form(0, 5, bias=3),
+    "aten::_scaled_dot_product_flash_attention": Form(0, 4),
+    "aten::_scaled_dot_product_flash_attention_for_cpu": Form(0, 4, bias=5),
+    "aten::_scaled_dot_product_efficient_attention": Form(0, 6, bias=3),
+    "aten::_scaled_dot_product_cudnn_attention": Form(0, 6, bias=3),
+    "aten::_scaled_dot_product_fused_attention_overrideable": Form(0, 5, bias=3),
+    "aten::_flash_attention_forward": Form(0, 8, True, BOTTOM_RIGHT, lengths=(3, 4, 5, 6), window=(11, 12)),
+    "aten::_efficient_attention_forward": Form(0, None, True, bias=3, lengths=(4, 5, 6, 7), mask_type=9),
+    "aten::_cudnn_attention_forward": Form(0, 10, bias=3, lengths=(4, 5, 6, 7)),
+    "flash_attn::_flash_attn_forward": Form(0, 5, True, BOTTOM_RIGHT, window=(6, 7)),
+    "flash_attn::_flash_attn_varlen_forward": Form(0, 9, True, BOTTOM_RIGHT, lengths=(3, 4, 5, 6), window=(10, 11)),
+    "aten::_scaled_dot_product_flash_attention_backward": Form(1, 11, out=4),
+    "aten::_scaled_dot_product_flash_attention_for_cpu_backward": Form(1, 7, out=4, bias=8),
+    "aten::_scaled_dot_product_efficient_attention_backward": Form(1, 11, out=5, bias=4),
+    "aten::_scaled_dot_product_cudnn_attention_backward": Form(1, 14, out=4, bias=8),
+    "aten::_scaled_dot_product_fused_attention_overrideable_backward": Form(1, 13, out=6, bias=4),
+    "aten::_cudnn_attention_backward": Form(1, 14, out=4, bias=8, lengths=(9, 10, 11, 12)),
+    "aten::_flash_attention_backward": Form(1, 11, True, BOTTOM_RIGHT, out=4, lengths=(6, 7, 8, 9), window=(15, 16)),
+    "aten::_efficient_attention_backward": Form(1, None, True, out=5, bias=4, lengths=(6, 7, 8, 9), mask_type=14),
+    "flash_attn::_flash_attn_backward": Form(1, 11, True, BOTTOM_RIGHT, out=4, window=(12, 13)),
+    "flash_attn::_flash_attn_varlen_backward": Form(1, 15, True, BOTTOM_RIGHT, out=4, lengths=(9, 10, 11, 12), window=(16, 17)),
 }
 
 
@@ -85,7 +87,7 @@ class Operands(NamedTuple):
 
 def operands(name: str, inputs: Inputs) -> Operands | None:
     """q, k and v of an attention op; None for other ops, and where they were not recorded."""
-    form = _FORMS.get(name.partition(".")[0])
+    form = FORMS.get(name.partition(".")[0])
     if form is None:
         return None
     q, k, v = (inputs.tensor(form.q + step) for step in range(3))
@@ -114,7 +116,7 @@ def visible_pairs(queries: int, keys: int, causal: bool, align: str = TOP_LEFT, 
     return int(np.maximum(last - first + 1, 0).sum())
 
 
-def _attention(inputs: Inputs, form: _Form) -> Work | None:
+def _attention(inputs: Inputs, form: Form) -> Work | None:
     q, k, v = (inputs.tensor(form.q + step) for step in range(3))
     if q is None or k is None or v is None or 0 in (*q.dims, *k.dims, *v.dims):
         return None
@@ -138,7 +140,7 @@ def _attention(inputs: Inputs, form: _Form) -> Work | None:
     return Work(flops, read, written, q.dtype, model_flops=model, whole_flops=2 * heads * whole * products, estimate=estimate)
 
 
-def _pairs(inputs: Inputs, form: _Form, q: Tensor, k: Tensor, packed: bool) -> tuple[int, int, str | None] | None:
+def _pairs(inputs: Inputs, form: Form, q: Tensor, k: Tensor, packed: bool) -> tuple[int, int, str | None] | None:
     """Visible pairs over all sequences of the batch, those without the mask, and what is doubtful; None: unknown."""
     align, causal, estimate = form.align, False, None
     if form.mask_type is not None:
@@ -176,7 +178,7 @@ def _counted(
     return batch * visible_pairs(queries, keys, causal, align, window), batch * queries * keys, estimate
 
 
-def _bytes(inputs: Inputs, form: _Form, q: Tensor, k: Tensor, v: Tensor) -> tuple[float | None, float | None]:
+def _bytes(inputs: Inputs, form: Form, q: Tensor, k: Tensor, v: Tensor) -> tuple[float | None, float | None]:
     """q, k, v (and bias) read and the result written; backward: also the gradient and the result read, three gradients written."""
     bias = inputs.tensor(form.bias) if form.bias is not None else None
     result = sized(math.prod(q.dims[:-1]) * v.dims[-1], q)
@@ -186,5 +188,5 @@ def _bytes(inputs: Inputs, form: _Form, q: Tensor, k: Tensor, v: Tensor) -> tupl
     return read, stored(Tensor(t.dims, t.dtype) for t in (q, k, v))
 
 
-for _name, _form in _FORMS.items():
+for _name, _form in FORMS.items():
     register(Category.ATTENTION, _SOURCE, _name)(partial(_attention, form=_form))

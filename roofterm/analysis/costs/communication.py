@@ -96,3 +96,36 @@ def _two_buffers(inputs: Inputs) -> Work | None:
     if out is None or x is None or out.elements == 0:
         return None
     return Work(0, stored((x,)), sized(out.elements, Tensor((), out.dtype)), x.dtype)
+
+
+@register(Category.COMMUNICATION, _BUFFERS, "_c10d_functional::all_reduce", "_c10d_functional::all_reduce_", "_c10d_functional::broadcast")
+@register(Category.COMMUNICATION, _BUFFERS, "_c10d_functional::all_to_all_single", "vllm::all_reduce")
+def _alike(inputs: Inputs) -> Work | None:
+    return _one(inputs.tensor(0), 1.0)
+
+
+@register(Category.COMMUNICATION, "the input read, as many of it as there are ranks written", "_c10d_functional::all_gather_into_tensor")
+def _gathered(inputs: Inputs) -> Work | None:
+    ranks = inputs.integer(1)
+    return _one(inputs.tensor(0), None if not ranks or ranks < 1 else float(ranks))
+
+
+@register(Category.COMMUNICATION, "the input read, a rank's share of it written", "_c10d_functional::reduce_scatter_tensor")
+def _scattered(inputs: Inputs) -> Work | None:
+    ranks = inputs.integer(2)
+    return _one(inputs.tensor(0), None if not ranks or ranks < 1 else 1 / ranks)
+
+
+@register(Category.COMMUNICATION, "input and result by their shapes", "_C_custom_ar::all_reduce", "sgl_kernel::all_reduce")
+def _custom_all_reduce(inputs: Inputs) -> Work | None:
+    x, out = inputs.tensor(1), inputs.tensor(2)
+    if x is None or out is None or x.elements == 0:
+        return None
+    return Work(0, x.bytes, sized(out.elements, out), x.dtype)
+
+
+def _one(x: Tensor | None, written: float | None) -> Work | None:
+    """`written`: how many times the input's size the result has; None: not recorded."""
+    if x is None or not x.dims or x.elements == 0:
+        return None
+    return Work(0, x.bytes, None if written is None else sized(written * x.elements, x), x.dtype)

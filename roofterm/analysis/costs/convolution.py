@@ -19,7 +19,7 @@ _TORCH = "torch.utils.flop_counter (conv_flop_count)"
 _NO_MASK = "which gradients were asked for is not recorded: both counted"
 
 
-class _Slots(NamedTuple):
+class Slots(NamedTuple):
     """Where an op keeps its arguments."""
 
     stride: int
@@ -32,26 +32,26 @@ class _Slots(NamedTuple):
     """the slot of the flag, or the flag itself"""
 
 
-_FORWARD: dict[str, _Slots] = {
-    **{f"aten::conv{rank}d": _Slots(3, 4, 5, 6, bias=2) for rank in (1, 2, 3)},
-    **{f"aten::conv_transpose{rank}d": _Slots(3, 4, 7, 6, bias=2, output_padding=5, transposed=True) for rank in (1, 2, 3)},
-    "aten::convolution": _Slots(3, 4, 5, 8, bias=2, output_padding=7, transposed=6),
-    "aten::_convolution": _Slots(3, 4, 5, 8, bias=2, output_padding=7, transposed=6),
-    "aten::convolution_overrideable": _Slots(3, 4, 5, 8, bias=2, output_padding=7, transposed=6),
-    "aten::cudnn_convolution": _Slots(3, 2, 4, 5),
-    "aten::cudnn_convolution_relu": _Slots(3, 4, 5, 6, bias=2),
-    "aten::cudnn_convolution_add_relu": _Slots(5, 6, 7, 8, bias=4),
-    "aten::cudnn_convolution_transpose": _Slots(4, 2, 5, 6, output_padding=3, transposed=True),
-    "aten::miopen_convolution": _Slots(4, 3, 5, 6, bias=2),
-    "aten::miopen_depthwise_convolution": _Slots(4, 3, 5, 6, bias=2),
-    "aten::miopen_convolution_relu": _Slots(3, 4, 5, 6, bias=2),
-    "aten::miopen_convolution_transpose": _Slots(5, 3, 6, 7, bias=2, output_padding=4, transposed=True),
-    "aten::mkldnn_convolution": _Slots(4, 3, 5, 6, bias=2),
-    "aten::_conv_depthwise2d": _Slots(4, 5, 6, -1, bias=3),
-    "aten::conv_depthwise3d": _Slots(4, 5, 6, -1, bias=3),
-    "aten::_slow_conv2d_forward": _Slots(4, 5, -1, -1, bias=3),
-    "aten::slow_conv3d_forward": _Slots(4, 5, -1, -1, bias=3),
-    "aten::slow_conv_dilated2d": _Slots(4, 5, 6, -1, bias=3),
+FORWARD: dict[str, Slots] = {
+    **{f"aten::conv{rank}d": Slots(3, 4, 5, 6, bias=2) for rank in (1, 2, 3)},
+    **{f"aten::conv_transpose{rank}d": Slots(3, 4, 7, 6, bias=2, output_padding=5, transposed=True) for rank in (1, 2, 3)},
+    "aten::convolution": Slots(3, 4, 5, 8, bias=2, output_padding=7, transposed=6),
+    "aten::_convolution": Slots(3, 4, 5, 8, bias=2, output_padding=7, transposed=6),
+    "aten::convolution_overrideable": Slots(3, 4, 5, 8, bias=2, output_padding=7, transposed=6),
+    "aten::cudnn_convolution": Slots(3, 2, 4, 5),
+    "aten::cudnn_convolution_relu": Slots(3, 4, 5, 6, bias=2),
+    "aten::cudnn_convolution_add_relu": Slots(5, 6, 7, 8, bias=4),
+    "aten::cudnn_convolution_transpose": Slots(4, 2, 5, 6, output_padding=3, transposed=True),
+    "aten::miopen_convolution": Slots(4, 3, 5, 6, bias=2),
+    "aten::miopen_depthwise_convolution": Slots(4, 3, 5, 6, bias=2),
+    "aten::miopen_convolution_relu": Slots(3, 4, 5, 6, bias=2),
+    "aten::miopen_convolution_transpose": Slots(5, 3, 6, 7, bias=2, output_padding=4, transposed=True),
+    "aten::mkldnn_convolution": Slots(4, 3, 5, 6, bias=2),
+    "aten::_conv_depthwise2d": Slots(4, 5, 6, -1, bias=3),
+    "aten::conv_depthwise3d": Slots(4, 5, 6, -1, bias=3),
+    "aten::_slow_conv2d_forward": Slots(4, 5, -1, -1, bias=3),
+    "aten::slow_conv3d_forward": Slots(4, 5, -1, -1, bias=3),
+    "aten::slow_conv_dilated2d": Slots(4, 5, 6, -1, bias=3),
 }
 
 
@@ -70,7 +70,7 @@ class Backward(NamedTuple):
 
 BACKWARD: dict[str, Backward] = {
     "aten::convolution_backward": Backward(0, 1, 2, 7, 10),
-    "aten::convolution_backward_overrideable": Backward(0, 1, 2, 7, 9),
+    "aten::convolution_backward_overrideable": Backward(0, 1, 2, 6, 9),
     "aten::cudnn_convolution_backward": Backward(1, 0, 2, False, 10),
     "aten::cudnn_convolution_transpose_backward": Backward(1, 0, 2, True, 11),
     "aten::miopen_convolution_backward": Backward(1, 0, 2, False, 9),
@@ -79,13 +79,13 @@ BACKWARD: dict[str, Backward] = {
 
 
 def _register() -> None:
-    for name, slots in _FORWARD.items():
+    for name, slots in FORWARD.items():
         register(Category.CONV, _TORCH, name)(partial(_convolution, slots=slots))
     for name, places in BACKWARD.items():
         register(Category.CONV, _TORCH + ", once for each gradient of the output mask", name)(partial(_convolution_backward, places=places))
 
 
-def _convolution(inputs: Inputs, slots: _Slots) -> Work | None:
+def _convolution(inputs: Inputs, slots: Slots) -> Work | None:
     x, weight = inputs.tensor(0), inputs.tensor(1)
     bias = inputs.tensor(slots.bias) if slots.bias is not None else None
     if x is None or weight is None or x.elements == 0 or weight.elements == 0 or len(weight.dims) < 3:
@@ -134,7 +134,7 @@ def _fit(tensor: Tensor | None, weight: Tensor | None) -> bool:
     return tensor is not None and weight is not None and len(tensor.dims) == len(weight.dims) >= 3 and 0 not in (*tensor.dims, *weight.dims)
 
 
-def _output(inputs: Inputs, slots: _Slots, size: tuple[int, ...], kernel: tuple[int, ...], transposed: bool) -> list[int] | None:
+def _output(inputs: Inputs, slots: Slots, size: tuple[int, ...], kernel: tuple[int, ...], transposed: bool) -> list[int] | None:
     """Spatial size of the result; None if a value is not recorded."""
     stride = each_axis(inputs, slots.stride, len(size), 1)
     dilation = each_axis(inputs, slots.dilation, len(size), 1)

@@ -103,6 +103,14 @@ def _scaled_mm(inputs: Inputs) -> Work | None:
     return _product(a, b, extra=tuple(inputs.tensor(slot) for slot in (2, 3, 4)), out_dtype=out)
 
 
+@register(Category.GEMM, "2 M N K; lists of scales, result in its out_dtype", "aten::_scaled_mm_v2")
+def _scaled_mm_v2(inputs: Inputs) -> Work | None:
+    code = inputs.integer(9)
+    out = "bf16" if code is None else SCALAR_TYPES.get(code, "bf16")
+    scales = [scale for slot in (2, 5) for scale in inputs.tensors(slot) or []]
+    return _product(_unpacked(inputs, 0, -1), _unpacked(inputs, 1, 0), extra=(*scales, inputs.tensor(8)), out_dtype=out)
+
+
 @register(Category.GEMM, "2 M N K of int8; the result is int32", "aten::_int_mm")
 def _int_mm(inputs: Inputs) -> Work | None:
     return _product(inputs.tensor(0), inputs.tensor(1), out_dtype="int32")

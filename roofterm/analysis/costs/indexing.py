@@ -20,6 +20,18 @@ def _embedding(inputs: Inputs) -> Work | None:
     return _moved(index, sized(index.elements * table.dims[1], table), table)
 
 
+@register(Category.EMBEDDING, _ROWS + " but one addition an element; a result for each bag", "aten::_embedding_bag", "aten::embedding_bag")
+def _embedding_bag(inputs: Inputs) -> Work | None:
+    table, index, offsets = inputs.tensor(0), inputs.tensor(1), inputs.tensor(2)
+    if table is None or index is None or offsets is None or len(table.dims) != 2 or index.elements == 0:
+        return None
+    rows = sized(index.elements * table.dims[1], table)
+    read = stored((index, offsets, inputs.tensor(6)))
+    bags = offsets.elements - bool(inputs.flag(7))
+    total = None if read is None or rows is None else read + rows
+    return Work(index.elements * table.dims[1], total, sized(bags * table.dims[1], table), table.dtype)
+
+
 @register(Category.EMBEDDING, _ROWS, "aten::index_select")
 def _index_select(inputs: Inputs) -> Work | None:
     table, index = inputs.tensor(0), inputs.tensor(2)

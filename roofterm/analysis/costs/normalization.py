@@ -17,7 +17,7 @@ from roofterm.analysis.costs.signature import Inputs, Tensor
 _SOURCE = "operations counted an element; bytes: reference/kineto.md 2.3"
 
 
-class _Norm(NamedTuple):
+class Norm(NamedTuple):
     x: int
     weight: int | None
     bias: int | None = None
@@ -31,42 +31,46 @@ class _Norm(NamedTuple):
     """slot of a result given by the caller"""
 
 
-_NORMS: dict[str, _Norm] = {
-    "aten::native_layer_norm": _Norm(0, 2, 3),
-    "aten::layer_norm": _Norm(0, 2, 3),
-    "aten::native_group_norm": _Norm(0, 1, 2),
-    "aten::group_norm": _Norm(0, 2, 3),
-    "aten::native_batch_norm": _Norm(0, 1, 2),
-    "aten::_native_batch_norm_legit": _Norm(0, 1, 2),
-    "aten::_batch_norm_with_update": _Norm(0, 1, 2),
-    "aten::cudnn_batch_norm": _Norm(0, 1, 2),
-    "aten::miopen_batch_norm": _Norm(0, 1, 2),
-    "aten::batch_norm": _Norm(0, 1, 2),
-    "aten::_fused_rms_norm": _Norm(0, 2, flops=4),
-    "aten::rms_norm": _Norm(0, 2, flops=4),
-    "aten::native_layer_norm_backward": _Norm(1, 5, 6, grad=0, flops=8),
-    "aten::native_group_norm_backward": _Norm(1, 4, grad=0, flops=8),
-    "aten::native_batch_norm_backward": _Norm(1, 2, grad=0, flops=8),
-    "aten::batch_norm_backward": _Norm(1, 2, grad=0, flops=8),
-    "aten::cudnn_batch_norm_backward": _Norm(0, 2, grad=1, flops=8),
-    "aten::miopen_batch_norm_backward": _Norm(0, 2, grad=1, flops=8),
-    "aten::_fused_rms_norm_backward": _Norm(1, 4, grad=0, flops=6),
-    "_C::rms_norm": _Norm(1, 2, flops=4, out=0),
-    "_C::rms_norm_static_fp8_quant": _Norm(1, 2, flops=5, out=0),
-    "_C::fused_add_rms_norm": _Norm(0, 2, flops=5, residual=1),
-    "sgl_kernel::rmsnorm": _Norm(1, 2, flops=4, out=0),
-    "sgl_kernel::fused_add_rmsnorm": _Norm(0, 2, flops=5, residual=1),
-    "aiter::rmsnorm": _Norm(1, 2, flops=4, out=0),
-    "aiter::rms_norm": _Norm(0, 1, flops=4),
-    "aiter::rmsnorm2d_fwd": _Norm(0, 1, flops=4),
-    "aiter::add_rmsnorm": _Norm(1, 4, flops=5, residual=2, out=0),
-    "aiter::rmsnorm2d_fwd_with_add": _Norm(1, 4, flops=5, residual=2, out=0),
-    "aiter::layernorm2d_fwd": _Norm(0, 1, 2),
-    "aiter::_groupnorm_run": _Norm(0, 2, 3),
+NORMS: dict[str, Norm] = {
+    "aten::native_layer_norm": Norm(0, 2, 3),
+    "aten::layer_norm": Norm(0, 2, 3),
+    "aten::native_group_norm": Norm(0, 1, 2),
+    "aten::group_norm": Norm(0, 2, 3),
+    "aten::native_batch_norm": Norm(0, 1, 2),
+    "aten::_native_batch_norm_legit": Norm(0, 1, 2),
+    "aten::_batch_norm_with_update": Norm(0, 1, 2),
+    "aten::cudnn_batch_norm": Norm(0, 1, 2),
+    "aten::miopen_batch_norm": Norm(0, 1, 2),
+    "aten::batch_norm": Norm(0, 1, 2),
+    "aten::_fused_rms_norm": Norm(0, 2, flops=4),
+    "aten::rms_norm": Norm(0, 2, flops=4),
+    "aten::native_layer_norm_backward": Norm(1, 5, 6, grad=0, flops=8),
+    "aten::native_group_norm_backward": Norm(1, 4, grad=0, flops=8),
+    "aten::native_batch_norm_backward": Norm(1, 2, grad=0, flops=8),
+    "aten::batch_norm_backward": Norm(1, 2, grad=0, flops=8),
+    "aten::cudnn_batch_norm_backward": Norm(0, 2, grad=1, flops=8),
+    "aten::miopen_batch_norm_backward": Norm(0, 2, grad=1, flops=8),
+    "aten::_fused_rms_norm_backward": Norm(1, 4, grad=0, flops=6),
+    "_C::rms_norm": Norm(1, 2, flops=4, out=0),
+    "_C::rms_norm_static_fp8_quant": Norm(1, 2, flops=5, out=0),
+    "_C::rms_norm_dynamic_per_token_quant": Norm(1, 2, flops=6, out=0),
+    "_C::fused_add_rms_norm": Norm(0, 2, flops=5, residual=1),
+    "_C::fused_add_rms_norm_static_fp8_quant": Norm(1, 3, flops=6, residual=2, out=0),
+    "sgl_kernel::rmsnorm": Norm(1, 2, flops=4, out=0),
+    "sgl_kernel::gemma_rmsnorm": Norm(1, 2, flops=5, out=0),
+    "sgl_kernel::fused_add_rmsnorm": Norm(0, 2, flops=5, residual=1),
+    "sgl_kernel::gemma_fused_add_rmsnorm": Norm(0, 2, flops=6, residual=1),
+    "aiter::rmsnorm": Norm(1, 2, flops=4, out=0),
+    "aiter::rms_norm": Norm(0, 1, flops=4),
+    "aiter::rmsnorm2d_fwd": Norm(0, 1, flops=4),
+    "aiter::add_rmsnorm": Norm(1, 4, flops=5, residual=2, out=0),
+    "aiter::rmsnorm2d_fwd_with_add": Norm(1, 4, flops=5, residual=2, out=0),
+    "aiter::layernorm2d_fwd": Norm(0, 1, 2),
+    "aiter::_groupnorm_run": Norm(0, 2, 3),
 }
 
 
-def _norm(inputs: Inputs, norm: _Norm) -> Work | None:
+def _norm(inputs: Inputs, norm: Norm) -> Work | None:
     x = inputs.tensor(norm.x)
     if x is None or x.elements == 0:
         return None
@@ -112,5 +116,5 @@ def _softmax_backward(inputs: Inputs) -> Work | None:
     return Work(_SOFTMAX_BACKWARD_FLOPS * grad.elements, stored((grad, result)), sized(grad.elements, grad), grad.dtype)
 
 
-for _name, _entry in _NORMS.items():
+for _name, _entry in NORMS.items():
     register(Category.NORM, _SOURCE, _name)(partial(_norm, norm=_entry))

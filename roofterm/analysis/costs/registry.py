@@ -77,5 +77,5 @@ def lookup(name: str) -> Entry | None:
     if found is None and "." in name:
         found = REGISTRY.get(name.partition(".")[0])
     if found is None and name.startswith("triton_"):
-        found = REGISTRY.get("triton_*")
+        found = REGISTRY.get(f"{name[:11]}*") or REGISTRY.get("triton_*")
     return found

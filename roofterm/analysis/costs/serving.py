@@ -49,7 +49,44 @@ def _store_cache(inputs: Inputs) -> Work | None:
     return Work(0, stored((key, value, slots)), written, key.dtype)
 
 
+@register(
+    Category.ROPE,
+    "q and k read, both written anew, a table row a position; 3 FLOPs an element",
+    "sgl_kernel::apply_rope_pos_ids_cos_sin_cache",
+)
+def _rotary_anew(inputs: Inputs) -> Work | None:
+    q, k, new_q, new_k, table, positions = (inputs.tensor(slot) for slot in range(6))
+    if q is None or k is None or positions is None or q.elements == 0:
+        return None
+    rows = sized(positions.elements * table.dims[-1], table) if table is not None and table.dims else 0.0
+    read = stored((positions, q, k))
+    written = stored((new_q or q, new_k or k))
+    return Work(3 * (q.elements + k.elements), None if read is None or rows is None else read + rows, written, q.dtype)
+
+
+@register(
+    Category.KV_CACHE, "compressed and rotary keys and slots read, both written in the cache's type", "_C_cache_ops::concat_and_cache_mla"
+)
+def _store_latent(inputs: Inputs) -> Work | None:
+    latent, rotary, cache, slots = (inputs.tensor(slot) for slot in range(4))
+    if latent is None or rotary is None or cache is None or latent.elements == 0:
+        return None
+    return Work(0, stored((latent, rotary, slots)), sized(latent.elements + rotary.elements, cache), latent.dtype)
+
+
+@register(Category.ATTENTION, "queries, and keys and values where they are no pages; the result", "_vllm_fa2_C::varlen_fwd")
+@register(Category.ATTENTION, "as _vllm_fa2_C::varlen_fwd", "_vllm_fa3_C::fwd", "_vllm_fa2_C::fwd_kvcache", "sgl_kernel::fwd")
+def _flash_of_engines(inputs: Inputs) -> Work | None:
+    """[T, Hq, D] queries; keys and values [T, Hkv, D], or those of a cache (four dimensions), of which lengths are not recorded."""
+    q, k, v = (inputs.tensor(slot) for slot in range(3))
+    if q is None or k is None or v is None or len(q.dims) < 3 or q.elements == 0:
+        return None
+    paged = len(q.dims) == 3 and len(k.dims) == 4
+    return Work(None, q.bytes if paged else stored((q, k, v)), sized(math.prod(q.dims[:-1]) * v.dims[-1], q), q.dtype, estimate=_LENGTHS)
+
+
 @register(Category.ATTENTION, "queries, new keys and values read, the result written", "vllm::unified_attention_with_output")
+@register(Category.ATTENTION, "queries, latent and rotary keys read, the result written", "vllm::unified_mla_attention_with_output")
 def _unified_attention(inputs: Inputs) -> Work | None:
     q, k, v, out = (inputs.tensor(slot) for slot in range(4))
     if q is None or out is None or q.elements == 0:
@@ -110,9 +147,7 @@ def _fused_experts(inputs: Inputs) -> Work | None:
     read = stored((hidden, chosen, inputs.tensor(4)))
     total = None if read is None or weights is None else read + weights * used / up.dims[0]
     flops = 2 * calls * width * (up.dims[1] + down.dims[2])
-    return Work(
-        flops, total, sized(hidden.elements, hidden), hidden.dtype, estimate="experts used are not recorded: as many as there can be"
-    )
+    return Work(flops, total, sized(hidden.elements, hidden), hidden.dtype, estimate=_EXPERTS)
 
 
 @register(Category.MOE, "logits read, the chosen weights and indices written", "_moe_C::topk_softmax")
@@ -123,7 +158,26 @@ def _topk_softmax(inputs: Inputs) -> Work | None:
     return Work(5 * logits.elements, logits.bytes, stored((weights, indices, tokens)), logits.dtype)
 
 
-@register(Category.MOE, "the experts' results read and added, the sum written", "_moe_C::moe_sum")
+@register(Category.MOE, "logits read, the chosen weights and indices written", "sgl_kernel::topk_softmax")
+def _topk_of_sglang(inputs: Inputs) -> Work | None:
+    """The logits are the widest of the matrices: versions differ in what lies between."""
+    matrices = [tensor for tensor in inputs.all_tensors if len(tensor.dims) == 2]
+    if len(matrices) < 3 or matrices[0].elements == 0:
+        return None
+    logits = max(matrices, key=lambda tensor: tensor.dims[1])
+    return Work(5 * logits.elements, logits.bytes, stored(matrices[:2]), logits.dtype)
+
+
+@register(Category.MOE, "the chosen experts read, the sorted tokens, their experts and count written", "_moe_C::moe_align_block_size")
+@register(Category.MOE, "as _moe_C::moe_align_block_size", "sgl_kernel::moe_align_block_size")
+def _align_block_size(inputs: Inputs) -> Work | None:
+    chosen, *results = (inputs.tensor(slot) for slot in (0, 3, 4, 5))
+    if chosen is None or chosen.elements == 0:
+        return None
+    return Work(0, chosen.bytes, stored(results), chosen.dtype)
+
+
+@register(Category.MOE, "the experts' results read and added, the sum written", "_moe_C::moe_sum", "sgl_kernel::moe_sum_reduce")
 def _moe_sum(inputs: Inputs) -> Work | None:
     x, out = inputs.tensor(0), inputs.tensor(1)
     if x is None or out is None or x.elements == 0:
