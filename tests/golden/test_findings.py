@@ -38,6 +38,29 @@ def one(name: str, id: str) -> Finding:
 
 
 def test_training_overhead_bound():
+    """ResNet-50 in DDP on two A100, rank 0, recorded without stacks, shapes or memory; three steps.
+
+    They take 222,442, 219,727 and 224,936 us; the device works 49,439, 49,729 and 58,332 of them (24 %) in 1,258 launches each, and
+    idles in about 1,160 gaps a step, since the host runs operators: it synchronises for 26 us. Nine or ten of the gaps take a
+    millisecond or more, 51,691 us a step together, the longest 15.7 ms under aten::unflatten_dense_tensors, with which DDP takes
+    its buckets apart. 43 % of the kernels take less than 10 us, too few to speak of many. Of the all-reduces 10.2, 10.5 and 18.9
+    ms are exposed, but the device has run dry again before the host launches the next kernel, so that hiding them wins nothing.
+    """
+    trace = "torch/hta_a100_2gpu_resnet_nccl_meta.json.gz"
+    assert first(trace) == ["overhead-bound", "host-pauses"]
+    bound = one(trace, "overhead-bound")
+    assert bound.evidence["device_busy_us"] == pytest.approx((49_438.921 + 49_728.926 + 58_332.167) / 3, abs=0.001)
+    assert bound.evidence["launches"] == 1258
+    assert bound.severity == "high"
+    idle, long = (173_003 + 169_998 + 166_604) / 3, (53_469 + 50_742 + 50_862) / 3
+    # What remains are the launches under way, 3 us for each of a thousand gaps, and the waits for the device.
+    assert 0.95 * (idle - long) < at_stake(trace, "overhead-bound") < idle - long
+    pauses = one(trace, "host-pauses")
+    assert 0.95 * long < at_stake(trace, "host-pauses") < long
+    assert pauses.evidence["longest_doing"] == "aten::unflatten_dense_tensors"
+
+
+def test_inference_overhead_bound():
     """A forward of bert-small on an H100, recorded with stacks, shapes and memory.
 
     One step of 4,426 us in which the device works 309 us (7 %): 61 pieces of work, 58 of the 60 kernels shorter than

@@ -26,6 +26,7 @@ LEAST_PCT = 1.0
     steps; at stake once.
     """,
     source="reference definition of compilation: union of the (dynamo_timed) spans; torch.profiler guide",
+    host_bound=True,
 )
 def compile_in_window(e: Evidence) -> Finding | None:
     rows = e.causes.slices(Cause.COMPILE)
