@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import polars as pl
 
 from roofterm.analysis.bounds import ABOVE_PCT, AT_ROOF_PCT, RESOURCES, Caches, caches_of, level_rates
 from roofterm.analysis.categories import TITLES
 from roofterm.analysis.costed import LEVELS, Costed
+from roofterm.analysis.lookup import looked_up, rows_by_id, rows_of
 from roofterm.analysis.op_roles import ROLE_COLUMNS, ROLES
 from roofterm.results import DeviceInfo, RooflineRow
 from roofterm_parsers.profile import Profile
@@ -29,26 +31,34 @@ SUMMED = (
 )
 
 
-def summed(items: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
-    """Items added up by columns; a figure that no item of a group has stays null.
+SHARED = ("flops", "hbm_bytes", *(f"{resource}_s" for resource in RESOURCES), "bound_s")
+"""Figures that `with_shares` and tables need."""
+
+TOLD = (
+    "signature", "dtype", "roof", "tensor_core", "estimate", "flops_from", "bytes_from", "recomputed", "fast_algorithm", "tick_ps"
+)  # fmt: skip
+"""What `summed` takes of items beside times and figures."""
+
+
+def summed(items: pl.DataFrame, by: Sequence[str], figures: Sequence[str] | None = None) -> pl.DataFrame:
+    """Items added up by columns; a figure that no item of a group has stays null. `figures`: those asked for, None: all.
 
     Needs the columns of `bounds.with_bounds`. Adds calls, time_ps, exclusive_ps, dtype and roof where all agree, and what
     the flags need.
     """
-    figures = [*SUMMED, *(column for column in ROLE_COLUMNS if column in items.columns)]
-    known = [pl.when(pl.col(name).is_not_null().any()).then(pl.col(name).sum()).alias(name) for name in figures]
-    same = [pl.when(pl.col(name).n_unique() == 1).then(pl.col(name).first()).alias(name) for name in ("dtype", "roof", "tensor_core")]
-    return items.group_by(by, maintain_order=True).agg(
+    figures = figures_of(items) if figures is None else figures
+    sums = [_sum(name, items[name].null_count(), items.height) for name in figures]
+    rows = items.group_by(by, maintain_order=True).agg(
         pl.len().alias("calls"),
         pl.col("time_ps").sum(),
+        *sums,
         pl.col("exclusive_ps").sum(),
         pl.col("signature").first(),
-        *known,
-        *same,
+        *(_same(name) for name in ("dtype", "roof", "tensor_core")),
         known_ps=pl.col("time_ps").filter(pl.col("flops").is_not_null() | pl.col("hbm_bytes").is_not_null()).sum(),
         estimate=pl.col("estimate").drop_nulls().first(),
-        flops_from=pl.col("flops_from").cast(pl.String).filter(pl.col("flops_from") != "none").first().fill_null("none"),
-        bytes_from=pl.col("bytes_from").cast(pl.String).filter(pl.col("bytes_from") != "none").first().fill_null("none"),
+        flops_from=pl.col("flops_from").filter(pl.col("flops_from") != "none").first(),
+        bytes_from=pl.col("bytes_from").filter(pl.col("bytes_from") != "none").first(),
         recomputed=pl.col("recomputed").all(),
         fast_algorithm=pl.col("fast_algorithm").any(),
         largest_bytes=pl.col("hbm_bytes").max(),
@@ -56,6 +66,26 @@ def summed(items: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
         above_clock=(pl.col("bound_s") * PS > pl.col("time_ps") + pl.col("tick_ps")).sum(),
         worst_pct=(100 * PS * pl.col("bound_s") / pl.col("time_ps")).filter(pl.col("time_ps") > 0).max(),
     )
+    return rows.with_columns(pl.col("flops_from", "bytes_from").cast(pl.String).fill_null("none"))
+
+
+def figures_of(items: pl.DataFrame) -> list[str]:
+    """The figures of items that rows are sums of."""
+    return [*SUMMED, *(column for column in ROLE_COLUMNS if column in items.columns)]
+
+
+def _same(name: str) -> pl.Expr:
+    """A value on which all of a group agree, else null."""
+    return pl.when(pl.col(name).n_unique() == 1).then(pl.col(name).first()).alias(name)
+
+
+def _sum(name: str, unknown: int, height: int) -> pl.Expr:
+    """The sum of a figure of which so many values are unknown."""
+    if unknown == 0:
+        return pl.col(name).sum()
+    if unknown == height:
+        return pl.col(name).first()
+    return pl.when(pl.col(name).is_not_null().any()).then(pl.col(name).sum()).alias(name)
 
 
 def with_shares(rows: pl.DataFrame, seconds: pl.Expr | None = None, more: Sequence[str] = ()) -> pl.DataFrame:
@@ -66,17 +96,20 @@ def with_shares(rows: pl.DataFrame, seconds: pl.Expr | None = None, more: Sequen
     `seconds`: the time that counts, if it is not the rows' own (a program's window); `more`: further resources (launch).
     """
     time_s = (pl.col("time_ps") / PS) if seconds is None else seconds
-    shares = {resource: 100 * pl.col(f"{resource}_s") / time_s for resource in (*RESOURCES, *more)}
-    memories = [shares[level] for level in LEVELS if level not in ("link", "pcie")]
     finite = time_s > 0
-    best = pl.max_horizontal(shares.values())
-    bound_by = pl.coalesce(pl.when(share == best).then(pl.lit(resource)) for resource, share in shares.items())
-    rows = rows.with_columns(
-        pct_of_peak_flops=pl.when(finite).then(shares["compute"]),
-        pct_of_peak_bw=pl.when(finite).then(pl.max_horizontal(memories)),
-        pct_of_roof=pl.when(finite).then(100 * pl.col("bound_s") / time_s),
-        bound_by=pl.when(finite & (best > 0)).then(bound_by),
+    resources = (*RESOURCES, *more)
+    shares = rows.select(pl.when(finite).then(100 * pl.col(f"{resource}_s") / time_s).alias(resource) for resource in resources)
+    best = pl.col("best")
+    bound_by = pl.coalesce(pl.when(pl.col(resource) == best).then(pl.lit(resource)) for resource in resources)
+    shares = shares.with_columns(best=pl.max_horizontal(resources)).select(
+        pct_of_peak_flops="compute",
+        pct_of_peak_bw=pl.max_horizontal(level for level in LEVELS if level not in ("link", "pcie")),
+        bound_by=pl.when(best > 0).then(bound_by),
     )
+    rows = rows.with_columns(
+        shares["pct_of_peak_flops"], shares["pct_of_peak_bw"], pct_of_roof=pl.when(finite).then(100 * pl.col("bound_s") / time_s)
+    )
+    rows = rows.with_columns(shares["bound_by"])
     at_roof = pl.col("pct_of_roof") >= AT_ROOF_PCT
     return rows.with_columns(
         limiter=pl.when(at_roof).then("bound_by").when(pl.col("bound_by").is_not_null()).then(pl.lit("latency")),
@@ -92,12 +125,13 @@ def _tick_ps(profile: Profile) -> int:
 
 def op_items(profile: Profile, costed: Costed, items: pl.DataFrame) -> pl.DataFrame:
     """Items with their name as text, and the exclusive time of their pieces."""
-    exclusive = costed.pieces.group_by("item").agg(pl.col("exclusive_ps").sum())
-    items = items.join(exclusive, on="item", how="left", maintain_order="left")
+    exclusive = np.zeros(costed.items.height, np.int64)
+    np.add.at(exclusive, costed.pieces["item"].to_numpy(), costed.pieces["exclusive_ps"].to_numpy())
     hlo = profile.hlo_ops["name"].gather(items["hlo"]) if profile.hlo_ops.height else pl.Series([None] * items.height, dtype=pl.String)
     # One row a shape: signatures differ in strides and values too.
     shape = profile.signatures["dims"].cast(pl.Categorical).to_physical().gather(items["signature"])
     return items.with_columns(
+        exclusive_ps=pl.Series(exclusive[items["item"].to_numpy()]),
         tick_ps=pl.col("pieces").cast(pl.Int64) * _tick_ps(profile),
         text=pl.coalesce(pl.Series(hlo), profile.names["text"].gather(items["name"])),
         shape=pl.Series(shape) if profile.signatures.height else pl.lit(None, dtype=pl.UInt32),
@@ -117,25 +151,29 @@ def op_rows(profile: Profile, items: pl.DataFrame) -> pl.DataFrame:
 
 def kernel_rows(profile: Profile, costed: Costed, items: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
     """One row for each kernel and the op that it worked for: the op's costs in the kernel's share. Most time first."""
-    pieces = kernel_pieces(profile, costed, items, facts)
+    figures = figures_of(items)
+    others = [name for name in items.columns if name not in ("item", "exclusive_ps", "time_ps", "category", *figures)]
+    pieces = kernel_pieces(profile, costed, items, facts, figures, others)
+    pieces = pieces.with_columns(op_text=pl.when(pl.col("op").is_not_null()).then("text"))
     rows = summed(pieces, ["kernel", "op_text", "category", "dtype_key", "path_key"]).rename({"kernel": "text"})
     return with_shares(rows).sort("time_ps", descending=True, maintain_order=True)
 
 
-def kernel_pieces(profile: Profile, costed: Costed, items: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
-    """One row a piece of work with its share of its item's costs, the kernel's name (`kernel`) and its op's (`op_text`)."""
-    pieces = costed.pieces.join(items.drop("exclusive_ps"), on="item", how="inner").join(
-        facts.select("slice", own_category="category"), on="slice", how="left", maintain_order="left"
-    )
-    figures = [*SUMMED, *(column for column in ROLE_COLUMNS if column in items.columns)]
-    pieces = pieces.with_columns(
-        *(pl.col(name) * pl.col("share") for name in figures),
+def kernel_pieces(
+    profile: Profile, costed: Costed, items: pl.DataFrame, facts: pl.DataFrame, figures: Sequence[str], kept: Sequence[str] = ()
+) -> pl.DataFrame:
+    """One row a piece of work: columns of `costed.PIECES`, its time_ps, its kernel's name (kernel), its category, its share of
+    its item's `figures`, and what is `kept` of its item's columns."""
+    rows = rows_of(rows_by_id(items["item"], costed.items.height), costed.pieces["item"])
+    pieces = costed.pieces.filter(pl.Series(rows >= 0)).hstack(items.select("category", *figures, *kept)[rows[rows >= 0]])
+    own = looked_up(facts["category"], facts["slice"], profile.slices.height, pieces["slice"])
+    share = pl.when(pl.col("share") > 0).then("share")
+    return pieces.with_columns(
+        *(pl.col(name) * share for name in figures),
         time_ps=pl.col("length_ps"),
-        op_text=pl.when(pl.col("op").is_not_null()).then("text"),
-        category=pl.coalesce("own_category", "category"),
+        category=pl.coalesce(own, "category"),
         kernel=profile.names["text"].gather(profile.slices["name"].gather(pieces["slice"])),
     )
-    return pieces.with_columns(*(pl.when(pl.col("share") > 0).then(name).alias(name) for name in figures))
 
 
 def category_rows(items: pl.DataFrame) -> pl.DataFrame:

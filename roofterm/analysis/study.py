@@ -55,7 +55,7 @@ from roofterm.analysis.step_use import step_use
 from roofterm.analysis.summary import summarise
 from roofterm.analysis.utilisation import Utilisation, by_step, decode_bytes, mbu, mfu
 from roofterm.analysis.work import WorkClass, device_work
-from roofterm.analysis.worked import by_category, by_kernel, by_op
+from roofterm.analysis.worked import by_category, by_kernel, by_op, modelled
 from roofterm.analysis.workload import Shape, total
 from roofterm.hardware.roofs import device_infos, device_warnings, mbu_bandwidth, mfu_peak
 from roofterm.results import TABLES
@@ -453,13 +453,15 @@ class Study:
             work = self.captured.hung(part.work)
             places = launch_places(self.joined, work)
             table = tables.kernel_table(self.joined, work, named, self.names["short"], self.occupancy, places)
-            worked = by_kernel(self.joined, self._bounded(scope), self.facts, self.device)
+            worked = by_kernel(self._modelled(scope), self.device)
         else:
             table = tables.category_table(self.profile, part.work, named)
-            worked = by_category(self.joined, self._bounded(scope), self.facts, self.device).with_columns(
-                name=pl.col("name").replace_strict(titles, return_dtype=pl.String)
-            )
+            worked = by_category(self._modelled(scope), self.device)
+            worked = worked.with_columns(name=pl.col("name").replace_strict(titles, return_dtype=pl.String))
         return table.update(worked, on="name", how="left") if worked.height else table
+
+    def _modelled(self, part: Scope) -> pl.DataFrame:
+        return self._keep(("modelled", part), lambda: modelled(self.joined, self._bounded(part), self.facts))
 
     def bounded(self, scope: Scope = ALL) -> Bounded:
         """The costs and bounds of a scope's device work: what every roofline row is a sum of."""

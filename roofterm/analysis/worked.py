@@ -7,22 +7,31 @@ from collections.abc import Callable
 import polars as pl
 
 from roofterm.analysis.bounds import caches_of
-from roofterm.analysis.levels import flags, kernel_pieces, summed, with_shares
+from roofterm.analysis.levels import SHARED, TOLD, flags, kernel_pieces, summed, with_shares
+from roofterm.analysis.op_roles import ROLE_COLUMNS
 from roofterm.analysis.roofline import Bounded
 from roofterm.results import DeviceInfo
 from roofterm_parsers.profile import Profile
 
 COLUMNS = ("flops", "bytes", "bound_by", "pct_of_roof", "limiter", "limit", "flags")
 
-
-def by_kernel(profile: Profile, found: Bounded, facts: pl.DataFrame, device: DeviceInfo | None) -> pl.DataFrame:
-    """Columns `name` (the kernel's) and `COLUMNS`: each kernel with its share of the work of the ops it ran for."""
-    return _columns(summed(_modelled(profile, found, facts), ["kernel"]).rename({"kernel": "name"}), device)
+_FIGURES = (*SHARED, *ROLE_COLUMNS)
 
 
-def by_category(profile: Profile, found: Bounded, facts: pl.DataFrame, device: DeviceInfo | None) -> pl.DataFrame:
-    """Columns `name` (the category's number) and `COLUMNS`."""
-    return _columns(summed(_modelled(profile, found, facts), ["category"]).rename({"category": "name"}), device)
+def modelled(profile: Profile, found: Bounded, facts: pl.DataFrame) -> pl.DataFrame:
+    """Pieces (`levels.kernel_pieces`) whose work is known: the time of the others (orphans, ops without shapes) says nothing of a roof."""
+    pieces = kernel_pieces(profile, found.costed, found.items, facts, _FIGURES, TOLD)
+    return pieces.filter(pl.col("bound_s").is_not_null())
+
+
+def by_kernel(pieces: pl.DataFrame, device: DeviceInfo | None) -> pl.DataFrame:
+    """Columns `name` (the kernel's) and `COLUMNS` of pieces of `modelled`: each kernel with its share of the work of its ops."""
+    return _columns(summed(pieces, ["kernel"], _FIGURES).rename({"kernel": "name"}), device)
+
+
+def by_category(pieces: pl.DataFrame, device: DeviceInfo | None) -> pl.DataFrame:
+    """Columns `name` (the category's number) and `COLUMNS` of pieces of `modelled`."""
+    return _columns(summed(pieces, ["category"], _FIGURES).rename({"category": "name"}), device)
 
 
 def by_op(found: Bounded, device: DeviceInfo | None, split: Callable[[pl.Series], pl.Series] | None = None) -> pl.DataFrame:
@@ -33,13 +42,8 @@ def by_op(found: Bounded, device: DeviceInfo | None, split: Callable[[pl.Series]
     if split is not None:
         parts = split(items["op"])
         items, keys = items.with_columns(parts), [*keys, parts.name]
-    rows = summed(items, keys).rename({"text": "name"})
+    rows = summed(items, keys, _FIGURES).rename({"text": "name"})
     return _columns(rows, device).with_columns(rows["dtype"], *(rows[key] for key in keys[1:]))
-
-
-def _modelled(profile: Profile, found: Bounded, facts: pl.DataFrame) -> pl.DataFrame:
-    """Pieces whose work is known: the time of the others (orphans, ops without shapes) says nothing of a roof."""
-    return kernel_pieces(profile, found.costed, found.items, facts).filter(pl.col("bound_s").is_not_null())
 
 
 def _columns(rows: pl.DataFrame, device: DeviceInfo | None) -> pl.DataFrame:
