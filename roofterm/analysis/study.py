@@ -22,6 +22,7 @@ from roofterm.analysis.collective_calls import collective_calls
 from roofterm.analysis.collectives import collective_table
 from roofterm.analysis.costs.profiler import profiler_flops
 from roofterm.analysis.dispatch import dispatch_chain
+from roofterm.analysis.filter_completion import Vocabulary, vocabulary
 from roofterm.analysis.filters import Filter, parse
 from roofterm.analysis.findings import Verdict, judge
 from roofterm.analysis.gaps import gap_table
@@ -37,6 +38,7 @@ from roofterm.analysis.matching import match_calls
 from roofterm.analysis.memory import Memory, memory_by_op, memory_of, memory_report
 from roofterm.analysis.model_workload import model_parts
 from roofterm.analysis.modules import module_rows, work_modules
+from roofterm.analysis.next_command import NextCommand, next_command
 from roofterm.analysis.occupancy import occupancies
 from roofterm.analysis.op_groups import split_by
 from roofterm.analysis.overlap import hiding
@@ -322,6 +324,14 @@ class Study:
         """The roofline of each module of the model, most time first."""
         work = self.captured.hung(self.selection(scope).work)
         return module_rows(self.bounded(scope), work, work_modules(self.joined, work), self.device)
+
+    def vocabulary(self) -> Vocabulary:
+        """What a filter can ask for in this profile."""
+        return self._keep("vocabulary", lambda: vocabulary(self))
+
+    def next_command(self, kind: str, name: str, slice_id: int | None = None) -> NextCommand | None:
+        """What to run to know more about what is selected; None where nothing fits."""
+        return next_command(self, kind, name, slice_id)
 
     def hints(self, slice_id: int) -> list[str]:
         """What the torch.profiler guide's reading table says of a slice, one sentence a row that fits."""

@@ -22,9 +22,10 @@ from textual.screen import Screen
 from textual.worker import Worker
 
 from roofterm.text.safe import safe_text
-from roofterm.tui import keymap, themes
+from roofterm.tui import themes
 from roofterm.tui.capabilities import Capabilities, probe
 from roofterm.tui.desk import Desk
+from roofterm.tui.fault_log import write_fault
 from roofterm.tui.hold import drawing_on_the_terminal, ended_by_signals
 from roofterm.tui.opened import Opened, open_study, title_of
 from roofterm.tui.options import Options
@@ -212,34 +213,36 @@ class RooftermApp(App[None]):
 
     def next_theme(self) -> str:
         """Go to the next theme; without colours there is only one."""
-        from roofterm.tui.page import Page
-
         if self.look.colour:
             names = themes.NAMES
-            self.theme_name = names[(names.index(self.theme_name) + 1) % len(names)]
-            self.palette = themes.palette(self.theme_name)
-            self._colour_categories()
-            self.theme = self.theme_name
-            for screen in self.screen_stack:
-                for widget in screen.query(LineWidget):
-                    widget.restyle()
-                for page in screen.query(Page):
-                    page.restyle()
+            self.use_theme(names[(names.index(self.theme_name) + 1) % len(names)])
         return self.theme_name
 
-    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """The palette holds what the keys do on the screen shown."""
-        from roofterm.tui.explorer import Explorer
+    def use_theme(self, name: str) -> None:
+        """Draw everything in another theme of `themes.NAMES`."""
+        from roofterm.tui.page import Page
 
-        if isinstance(screen, Explorer):
-            for action in keymap.for_screen(screen.state.screen, self.options.keys):
-                keys = " ".join(keymap.keys_of(action))
-                yield SystemCommand(f"{action.text}  ({keys})", action.id, screen.runner(action.action))
+        self.theme_name = name
+        self.palette = themes.palette(name)
+        self._colour_categories()
+        self.theme = name
+        for screen in self.screen_stack:
+            for widget in screen.query(LineWidget):
+                widget.restyle()
+            for page in screen.query(Page):
+                page.restyle()
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        """What the palette holds while the explorer is shown."""
+        from roofterm.tui.explorer import Explorer
+        from roofterm.tui.palette import commands
+
+        return commands(self, screen) if isinstance(screen, Explorer) else ()
 
     def action_command_palette(self) -> None:
         """Textual's palette, with words of our own in its empty line."""
         if not CommandPalette.is_open(cast(App[object], self)):
-            palette = CommandPalette(placeholder="find an action", id="--command-palette")
+            palette = CommandPalette(placeholder="find an action, a theme, a figure's meaning", id="--command-palette")
             palette.set_class(self.look.ascii, "-ascii")
             self.push_screen(palette)
 
@@ -265,7 +268,9 @@ class RooftermApp(App[None]):
         """Textual's end of a program after an exception: one line instead of its traceback, which --debug shows."""
         fault = sys.exc_info()[1] or self._exception
         self.fault = fault if isinstance(fault, Exception) else None
-        self.problem = f"internal fault: {type(fault).__name__}: {safe_text(str(fault), 200)} (--debug shows where)"
+        log = write_fault(fault) if fault is not None else None
+        told = f"{log} tells where" if log else "--debug shows where"
+        self.problem = f"internal fault: {type(fault).__name__}: {safe_text(str(fault), 200)} ({told})"
         self._close_messages_no_wait()
 
     async def on_unmount(self) -> None:

@@ -7,7 +7,6 @@ import os
 from typing import TYPE_CHECKING
 
 from roofterm.analysis.filters import FilterError
-from roofterm.analysis.next_command import next_command
 from roofterm.analysis.scope import ScopeError
 from roofterm.analysis.window_text import parse_window, window_text
 from roofterm.report.files import WriteError
@@ -133,7 +132,7 @@ def show_next_command(explorer: Explorer) -> None:
 
 async def _show_next_command(explorer: Explorer) -> None:
     chosen = explorer.page.selection() or Selection("", "")
-    command = await explorer.app_.desk.ask(lambda: next_command(explorer.opened.study, chosen.kind, chosen.name, chosen.slice))
+    command = await explorer.app_.desk.ask(lambda: explorer.opened.study.next_command(chosen.kind, chosen.name, chosen.slice))
     if command is None:
         explorer.notice("everything that a profiler can record is recorded; choose a kernel for its counters")
         return

@@ -219,6 +219,8 @@ class Explorer(Screen[None], inherit_bindings=False):
     def _typed(self, event: FilterBar.Typed) -> None:
         if self._understood(event.expression):
             self.change(changed(self.state, filter=event.expression.strip()), keep=False)
+        if event.offers:
+            self.notice("  ".join(event.offers))
 
     @on(FilterAsked)
     def _asked(self, event: FilterAsked) -> None:
@@ -271,7 +273,13 @@ class Explorer(Screen[None], inherit_bindings=False):
     def action_filter(self) -> None:
         self._before_filter = self.with_place()
         self.query_one(Footer).display = False
-        self.query_one(FilterBar).open(self.state.filter)
+        bar = self.query_one(FilterBar)
+        bar.open(self.state.filter)
+        if not bar.known.values:
+            _: Worker[None] = self.run_worker(self._learn_words(bar), group="words", exclusive=True)
+
+    async def _learn_words(self, bar: FilterBar) -> None:
+        bar.known = await self.app_.desk.ask(self.opened.study.vocabulary)
 
     def action_clear(self) -> None:
         if is_limited(self.state):

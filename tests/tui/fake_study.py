@@ -11,6 +11,8 @@ import polars as pl
 
 from roofterm import results
 from roofterm.analysis.categories.kinds import Category
+from roofterm.analysis.filter_completion import Vocabulary
+from roofterm.analysis.next_command import NextCommand
 from roofterm.analysis.scope import ALL, STEADY, Scope, ScopeError
 from roofterm.analysis.selection import Selection
 from roofterm_parsers.profile import ROOT, Kind, Profile, Source, TrackKind, Warning, empty
@@ -200,6 +202,12 @@ class FakeStudy:
             "device_step_us": [STEP_US] * self._steps,
         }
         return results.Summary(**values)
+
+    def next_command(self, kind: str, name: str, slice_id: int | None = None) -> NextCommand:
+        return NextCommand(f"ncu --kernel-name {name[:20]}", "counters")
+
+    def vocabulary(self) -> Vocabulary:
+        return Vocabulary({"cat": ("gemm", "attention", "copy"), "op": ("aten::mm",)}, ("nvjet_tst", "flash_fwd_kernel"))
 
     def findings(self, scope: Scope = STEADY) -> list[results.Finding]:
         rows = (

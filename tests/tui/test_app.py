@@ -109,7 +109,9 @@ async def test_a_bad_file_is_refused_with_one_line(opening):
     assert app.problem == r"x.json: is not a profile\x1b[31m; give a trace"
 
 
-async def test_a_fault_ends_the_program_with_one_line(monkeypatch):
+async def test_a_fault_ends_the_program_with_one_line_and_a_log(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+
     def broken(self) -> None:
         raise ZeroDivisionError("by the tests")
 
@@ -126,7 +128,9 @@ async def test_a_fault_ends_the_program_with_one_line(monkeypatch):
     with pytest.raises(ZeroDivisionError):
         await reverse()
     assert app.return_code == 1
-    assert (app.problem or "").startswith("internal fault: ZeroDivisionError: by the tests")
+    log = tmp_path / "roofterm" / "fault.log"
+    assert app.problem == f"internal fault: ZeroDivisionError: by the tests ({log} tells where)"
+    assert "test_app.py" in log.read_text()
     assert app._exit_renderables == []  # nothing for Textual to print
 
 

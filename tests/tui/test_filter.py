@@ -117,6 +117,37 @@ async def test_any_typing_is_harmless(text):
         assert pilot.app.is_running
 
 
+async def test_tab_completes_fields_values_and_words_and_shows_what_else_there_is():
+    async with explorer((80, 24), "3") as pilot:
+        await typed(pilot, "ca")
+        await press(pilot, "tab")
+        assert "cat:  calls>" in status_line(pilot)
+        bar = pilot.app.screen.query_one(FilterBar)
+        assert bar.input.value == "cat:"
+        await press(pilot, "tab")
+        assert bar.input.value == "calls>"
+        await press(pilot, "shift+tab")
+        await type_text(pilot, "ge")
+        await press(pilot, "tab")
+        assert bar.input.value == "cat:gemm"
+        await type_text(pilot, " fla")
+        await press(pilot, "tab")
+        assert bar.input.value == "cat:gemm flash_fwd_kernel"
+        await press(pilot, "enter")
+        assert state(pilot).filter == "cat:gemm flash_fwd_kernel"
+
+
+async def test_tab_in_an_empty_line_lists_the_fields_and_then_takes_one_after_the_other():
+    async with explorer((120, 40), "3 slash tab") as pilot:
+        assert "name:  op:  module:" in status_line(pilot)
+        bar = pilot.app.screen.query_one(FilterBar)
+        assert bar.input.value == ""
+        await press(pilot, "tab tab")
+        assert bar.input.value == "op:"
+        await press(pilot, "escape")
+        assert state(pilot).filter == ""
+
+
 async def test_newest_filter_wins():
     async with explorer((80, 24), "3") as pilot:
         shown = the_explorer(pilot)

@@ -15,7 +15,7 @@ from roofterm.tui.opened import PAGES
 from roofterm.tui.options import Options
 from roofterm.tui.screens.help import help_entries
 from roofterm.tui.widgets.footer import footer_entries
-from tests.tui.harness import PLAIN, explorer, go_to, press, screen_text, settled, state
+from tests.tui.harness import PLAIN, explorer, go_to, press, screen_text, settled, state, type_text
 
 NAMES = [name for name, _, _ in SCREENS]
 
@@ -150,11 +150,25 @@ async def test_palette_does_what_the_keys_do():
     async with explorer((80, 24), capabilities=PLAIN) as pilot:
         shown = pilot.app.screen
         assert isinstance(shown, Explorer)
-        titles = {command.help: command for command in pilot.app.get_system_commands(shown)}
+        titles = {command.help: command for command in pilot.app.get_system_commands(shown) if command.discover}
         assert set(titles) == {a.id for a in for_screen("overview")}
         await titles["screen.ops"].callback()
         await settled(pilot)
         assert state(pilot).screen == "ops"
+
+
+async def test_palette_finds_themes_and_what_figures_mean():
+    async with explorer((80, 24), "ctrl+p") as pilot:
+        await type_text(pilot, "what is exposed_comm")
+        await pilot.pause(0.3)
+        await press(pilot, "down enter")
+        assert "exposed_comm_us" in screen_text(pilot)
+        assert "means" in screen_text(pilot)
+        await press(pilot, "escape ctrl+p")
+        await type_text(pilot, "theme light")
+        await pilot.pause(0.3)
+        await press(pilot, "down enter")
+        assert pilot.app.theme == "light"
 
 
 async def _return_to(pilot, name: str) -> None:

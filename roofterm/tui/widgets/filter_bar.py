@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from textual import on
@@ -12,6 +13,8 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widgets import Input
 
+from roofterm.analysis.filter_completion import Vocabulary, complete
+from roofterm.tui.completing import Completing
 from roofterm.tui.messages import FilterAsked, FilterLeft
 from roofterm.tui.widgets.line_widget import LineWidget
 
@@ -33,17 +36,23 @@ class FilterBar(Horizontal):
         Binding("escape", "give_up", show=False),
         Binding("up", "recall(-1)", show=False),
         Binding("down", "recall(1)", show=False),
+        Binding("tab", "complete(1)", show=False),
+        Binding("shift+tab", "complete(-1)", show=False),
     ]
 
     class Typed(Message):
-        """What stands in the line now."""
+        """What stands in the line now, and what else `tab` would put in the place of its last condition."""
 
-        def __init__(self, expression: str) -> None:
+        def __init__(self, expression: str, offers: Sequence[str] = ()) -> None:
             self.expression = expression
+            self.offers = offers
             super().__init__()
 
     def __init__(self) -> None:
         super().__init__(id="filter-bar")
+        self.known = Vocabulary()
+        """what the profile holds; until it is told, only fields are completed"""
+        self._completing: Completing | None = None
         self._before = ""
         self._earlier: list[str] = []
         self._at = 0
@@ -60,6 +69,7 @@ class FilterBar(Horizontal):
 
     def open(self, expression: str) -> None:
         self._before = expression
+        self._completing = None
         self._at = len(self._earlier)
         self.add_class("-open")
         with self.prevent(Input.Changed):
@@ -73,8 +83,10 @@ class FilterBar(Horizontal):
     @on(Input.Changed)
     def _changed(self, event: Input.Changed) -> None:
         event.stop()
+        if self._completing is not None and event.value != self._completing.text:
+            self._completing = None
         if self.has_class("-open"):
-            self.post_message(self.Typed(event.value))
+            self.post_message(self.Typed(event.value, self._completing.offers if self._completing else ()))
 
     @on(Input.Submitted)
     def _submitted(self, event: Input.Submitted) -> None:
@@ -86,6 +98,18 @@ class FilterBar(Horizontal):
 
     def action_give_up(self) -> None:
         self.post_message(FilterLeft())
+
+    def action_complete(self, by: int) -> None:
+        if self._completing is None:
+            found = complete(self.input.value, self.input.cursor_position, self.known)
+            if not found.offers:
+                return
+            self._completing = Completing(self.input.value, self.input.cursor_position, found)
+        self._completing.press(by)
+        if self.input.value == self._completing.text:
+            self.post_message(self.Typed(self.input.value, self._completing.offers))
+        self.input.value = self._completing.text
+        self.input.cursor_position = self._completing.cursor
 
     def action_recall(self, by: int) -> None:
         """An earlier filter, as a shell recalls lines."""
