@@ -71,6 +71,10 @@ def source_of(name: str, rank: int) -> int:
     return ranks.index(rank) if rank in ranks else 0
 
 
+def test_every_answer_of_hta_is_held_against():
+    assert {path.stem for path in reference("oracle/hta_ns").glob("*.json")} == set(SETS)
+
+
 @pytest.mark.parametrize("name", SETS)
 def test_temporal_breakdown(name: str):
     rows = {row["source"]: row for row in hta.temporal_breakdown(profile(name)).iter_rows(named=True)}

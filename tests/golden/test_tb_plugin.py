@@ -37,6 +37,10 @@ LATER = {
     "tracelens_mi300x_qwen05b_chat": ".json.gz",
     "tracelens_mi300x_resnet_act_ckpt_rank0of8": ".json.gz",
 }
+ON_CPU = ("transformer_train_all_flags", "transformer_train_lean")
+"""Traces of today without a device, in traces/torch_cpu: what the plugin says of the host holds."""
+NO_RANGE = "hta_inference_rank1_old_schema"
+"""No operator is known to the plugin there, so that it has no range of steps: its kernel table alone holds."""
 SUFFIX = TRACES_2021 | LATER
 US = 1_000_000
 ROUNDING = {"hta_v100_resnet_ns_absolute_ts": 1e-4}
@@ -45,13 +49,19 @@ ROUNDING = {"hta_v100_resnet_ns_absolute_ts": 1e-4}
 
 @cache
 def study(name: str) -> Study:
-    return Study(open_profile(reference(f"traces/torch/{name}{SUFFIX[name]}")))
+    if name in ON_CPU:
+        return Study(open_profile(reference(f"traces/torch_cpu/{name}.pt.trace.json.gz")))
+    return Study(open_profile(reference(f"traces/torch/{name}{SUFFIX.get(name, '.json.gz')}")))
 
 
 @cache
 def oracle(name: str) -> dict[str, Any]:
     results: dict[str, Any] = json.loads(reference(f"oracle/tb_plugin/{name}.json").read_text())["results"]
     return results
+
+
+def test_every_answer_of_the_plugin_is_held_against():
+    assert {path.stem for path in reference("oracle/tb_plugin").glob("*.json")} == {*SUFFIX, *ON_CPU, NO_RANGE}
 
 
 @pytest.mark.parametrize("name", TRACES_2021)
@@ -75,12 +85,34 @@ def test_roofterm_gives_kernels_what_the_plugin_gives_them(name: str):
 
 
 @pytest.mark.parametrize("name", TRACES_2021)
-def test_operators_have_its_calls_and_device_times(name: str):
-    """The device columns of `ops --by op`: total with all that its children launched, self without."""
+def test_operators_have_its_calls_and_times(name: str):
+    """The columns of `ops --by op`: of host and device the total with all that its children ran and launched, and self without."""
     table = {row["name"]: row for row in study(name).table("op", ALL).iter_rows(named=True)}
-    want = {row["name"]: (row["calls"], row["device_total"], row["device_self"]) for row in oracle(name)["operators"]}
+    theirs = ("calls", "host_total", "host_self", "device_total", "device_self")
+    ours = ("calls", "total_us", "self_us", "device_us", "self_device_us")
+    want = {row["name"]: tuple(row[key] for key in theirs) for row in oracle(name)["operators"]}
     assert len(want) > 40
-    assert {op: (table[op]["calls"], table[op]["device_us"], table[op]["self_device_us"]) for op in want} == want
+    assert {op: tuple(table[op][key] for key in ours) for op in want} == want
+
+
+@pytest.mark.parametrize("name", ON_CPU)
+def test_operators_of_the_host_alone_have_its_calls_and_times(name: str):
+    table = {row["name"]: row for row in study(name).table("op", ALL).iter_rows(named=True)}
+    for theirs in oracle(name)["operators"]:
+        mine = table[theirs["name"]]
+        assert mine["calls"] == theirs["calls"]
+        assert (mine["total_us"], mine["self_us"]) == pytest.approx((theirs["host_total"], theirs["host_self"]), abs=0.1)
+
+
+@pytest.mark.parametrize("name", ON_CPU)
+def test_time_of_steps_of_the_host_alone_by_role(name: str):
+    mine = study(name)
+    roles = step_roles(mine.profile, mine.work, mine.windows)
+    assert roles.height == len(oracle(name)["steps_costs"])
+    for row, cost in zip(roles.iter_rows(named=True), oracle(name)["steps_costs"], strict=True):
+        got = [row[f"{role}_ps"] / US for role in ("kernel", "runtime", "dataloader", "cpu_exec", "other", "total")]
+        want = [cost[role] for role in ("Kernel", "Runtime", "DataLoader", "CpuOp", "Other", "Total")]
+        assert got == pytest.approx(want, abs=0.1)  # the plugin adds up doubles of microseconds
 
 
 @pytest.mark.parametrize("name", SUFFIX)
@@ -106,7 +138,7 @@ def test_sm_efficiency_of_steps_is_its_figure_for_each_step(name: str):
     assert mean == pytest.approx(100 * oracle(name)["gpu"]["0"]["est_sm_efficiency"], rel=1e-6)
 
 
-@pytest.mark.parametrize("name", SUFFIX)
+@pytest.mark.parametrize("name", [*SUFFIX, NO_RANGE])
 def test_kernel_table(name: str):
     mine = study(name)
     table = kernel_table(mine.profile, mine.work)
