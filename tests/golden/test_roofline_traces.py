@@ -12,7 +12,7 @@ import pytest
 
 from roofterm.analysis.roofline import Bounded, bounded, coverage_table, flops_total, roof_warnings, roofline
 from roofterm.analysis.study import Study
-from roofterm.results import DeviceInfo, Roofline
+from roofterm.results import DeviceInfo, Roofline, RooflineRow
 from roofterm_parsers import open_profile
 from tests.reference import reference
 
@@ -78,24 +78,61 @@ def test_nothing_lies_above_its_roof_without_a_flag_and_a_reason(trace: str) -> 
     assert roof_warnings(got.ops) == []
 
 
-def test_reuse_in_a_cache_explains_the_ops_above_memorys_roof() -> None:
-    """V100: 6 MiB of L2. What lies above its memory roof is small enough that the op before left a part of it there.
+CACHE_MIB = {"kineto_v100": 6, "tracelens_h100": 50, "tracelens_mi300x": 256}
+"""the last cache before memory: L2 of V100 and H100, Infinity Cache of MI300X"""
 
-    But for div: the gradient of a mean is an expanded tensor, whose strides these files do not record.
-    """
-    for trace in ("kineto_v100_resnet50_2021_workers0.pt.trace.json.gz", "kineto_v100_resnet50_2021_workers4.pt.trace.json.gz"):
-        got, _ = whole(f"traces/torch/{trace}")
-        above = [row for row in got.ops if row.bound_by == "hbm" and any(flag.startswith("above-roof") for flag in row.flags)]
-        assert above
-        assert {row.name for row in above if row.bytes["hbm"] / row.calls > 3 * 6 * 2**20} == {"aten::div"}
+WINOGRAD_SAVES = 4.0
+"""F(4x4, 3x3) needs 36 products where the direct form has 144 (Lavin 2016), the most that cuDNN's kernels save."""
 
 
-def test_winograd_kernels_explain_the_convolutions_above_their_roof() -> None:
-    got, _ = whole("traces/torch/kineto_v100_resnet50_2021_workers0.pt.trace.json.gz")
-    above = [row for row in got.ops if row.bound_by == "compute" and (row.pct_of_roof or 0) > 100]
-    # 3 x 3 convolutions at stride 1: those that Winograd can do
-    assert above
-    assert all(",3,3]" in (row.shapes or "").replace(" ", "") for row in above)
+def flagged(trace: str) -> list[RooflineRow]:
+    got, _ = whole(f"traces/torch/{trace}")
+    return [row for row in got.ops if any(flag.startswith("above-roof") for flag in row.flags)]
+
+
+def said(row: RooflineRow, reason: str) -> bool:
+    return any(flag.startswith("above-roof") and reason in flag for flag in row.flags)
+
+
+@pytest.mark.parametrize("trace", COVERED)
+def test_a_cache_is_only_named_where_it_is_large_enough(trace: str) -> None:
+    """What a cache can hold need not come from memory: without it, what is left is no quicker than memory's roof."""
+    cache = next(size for name, size in CACHE_MIB.items() if trace.startswith(name)) * 2**20
+    for row in flagged(trace):
+        size = row.bytes.get("hbm", 0.0) / row.calls
+        if said(row, "operands came from a cache"):
+            assert size <= cache, row.name
+        if said(row, "part of the operands was still in a cache"):
+            assert size > cache
+            assert (row.pct_of_roof or 0.0) * (1 - cache / size) <= 100.5, (row.name, row.shapes)
+
+
+@pytest.mark.parametrize("trace", COVERED)
+def test_winograd_is_only_named_where_its_kernels_ran(trace: str) -> None:
+    rows = [row for row in flagged(trace) if said(row, "Winograd")]
+    _, found = whole(f"traces/torch/{trace}")
+    profile = study_of(f"traces/torch/{trace}").profile
+    pieces = found.costed.pieces.join(found.items.select("item", "text", "signature"), on="item", how="left")
+    kernels = profile.names["text"].gather(profile.slices["name"].gather(pieces["slice"]))
+    dims = profile.signatures["dims"].gather(pieces["signature"])
+    for row in rows:
+        assert row.bound_by == "compute"
+        assert ",3,3]" in (row.shapes or "").replace(" ", "")  # what Winograd can do: 3 x 3 filters
+        assert (row.pct_of_roof or 0.0) <= 100 * WINOGRAD_SAVES
+        ran = kernels.filter((pieces["text"] == row.name) & (dims == row.shapes).fill_null(False))
+        assert ran.str.contains("(?i)winograd").any()
+    assert bool(rows) == trace.startswith("kineto_v100")  # cuDNN in fp32
+
+
+@pytest.mark.parametrize("trace", COVERED)
+def test_the_clock_is_only_blamed_where_a_microsecond_is_what_is_missing(trace: str) -> None:
+    """Files of 2021 have whole microseconds: work of two kernels may have taken two more than it says."""
+    _, found = whole(f"traces/torch/{trace}")
+    pieces = dict(found.items.group_by("text").agg(pl.col("pieces").max()).iter_rows())
+    for row in flagged(trace):
+        if said(row, "too coarse"):
+            assert trace.startswith("kineto_v100")
+            assert (row.time_bound_us or 0.0) <= row.time_us + row.calls * pieces[row.name], row.name
 
 
 def test_a_products_figures_by_hand() -> None:
