@@ -36,18 +36,21 @@ class CacheLayout(NamedTuple):
 
 
 def cache_layout(profile: Profile) -> CacheLayout | None:
-    """The layout of the KV cache that most calls tell; None where no op with recorded shapes writes or reads one."""
+    """The layout of the KV cache that most writes tell, or where no write is recorded, most calls with new keys (in the type of
+    these); None where no op with recorded shapes tells it."""
     calls = profile.ops.select(name=profile.slices["name"].gather(profile.ops["slice"]), signature="signature").drop_nulls()
     texts = profile.names["text"]
-    wanted = (texts.str.contains(_WRITES) | texts.str.contains(_NEW_TOKENS)).arg_true()
-    table = calls.filter(pl.col("name").is_in(wanted.implode())).group_by("name", "signature").len().sort("len", descending=True)
-    found: dict[CacheLayout, int] = {}
-    for name, signature, count in table.iter_rows():
-        dims, types, strides, concrete = profile.signatures.row(signature)
-        layout = _layout(texts[name], Inputs(dims, types, strides, concrete))
-        if layout is not None:
-            found[layout] = found.get(layout, 0) + count
-    return max(found, key=lambda layout: found[layout]) if found else None
+    for pattern in (_WRITES, _NEW_TOKENS):
+        wanted = texts.str.contains(pattern).arg_true()
+        found: dict[CacheLayout, int] = {}
+        for name, signature, count in calls.filter(pl.col("name").is_in(wanted.implode())).group_by("name", "signature").len().iter_rows():
+            dims, types, strides, concrete = profile.signatures.row(signature)
+            layout = _layout(texts[name], Inputs(dims, types, strides, concrete))
+            if layout is not None:
+                found[layout] = found.get(layout, 0) + count
+        if found:
+            return max(found, key=lambda layout: (found[layout], layout.token_bytes))
+    return None
 
 
 def with_cache(profile: Profile, items: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
