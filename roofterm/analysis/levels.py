@@ -43,28 +43,28 @@ TOLD = (
 def summed(items: pl.DataFrame, by: Sequence[str], figures: Sequence[str] | None = None) -> pl.DataFrame:
     """Items added up by columns; a figure that no item of a group has stays null. `figures`: those asked for, None: all.
 
-    Needs the columns of `bounds.with_bounds`. Adds calls, time_ps, exclusive_ps, dtype and roof where all agree, and what
+    Needs the columns of `bounds.with_bounds`. Adds calls, time_ps, rate_ps, exclusive_ps, dtype and roof where all agree, and what
     the flags need.
     """
     figures = figures_of(items) if figures is None else figures
     sums = [_sum(name, items[name].null_count(), items.height) for name in figures]
     rows = items.group_by(by, maintain_order=True).agg(
         pl.len().alias("calls"),
-        pl.col("time_ps").sum(),
+        pl.col("time_ps", "rate_ps").sum(),
         *sums,
         pl.col("exclusive_ps").sum(),
         pl.col("signature").first(),
         *(_same(name) for name in ("dtype", "roof", "tensor_core")),
-        known_ps=pl.col("time_ps").filter(pl.col("flops").is_not_null() | pl.col("hbm_bytes").is_not_null()).sum(),
+        known_ps=pl.col("rate_ps").filter(pl.col("flops").is_not_null() | pl.col("hbm_bytes").is_not_null()).sum(),
         estimate=pl.col("estimate").drop_nulls().first(),
         flops_from=pl.col("flops_from").filter(pl.col("flops_from") != "none").first(),
         bytes_from=pl.col("bytes_from").filter(pl.col("bytes_from") != "none").first(),
         recomputed=pl.col("recomputed").all(),
         fast_algorithm=pl.col("fast_algorithm").any(),
         largest_bytes=pl.col("hbm_bytes").max(),
-        above=(pl.col("bound_s") * PS > pl.col("time_ps") * (ABOVE_PCT / 100)).sum(),
-        above_clock=(pl.col("bound_s") * PS > pl.col("time_ps") + pl.col("tick_ps")).sum(),
-        worst_pct=(100 * PS * pl.col("bound_s") / pl.col("time_ps")).filter(pl.col("time_ps") > 0).max(),
+        above=(pl.col("bound_s") * PS > pl.col("rate_ps") * (ABOVE_PCT / 100)).sum(),
+        above_clock=(pl.col("bound_s") * PS > pl.col("rate_ps") + pl.col("tick_ps")).sum(),
+        worst_pct=(100 * PS * pl.col("bound_s") / pl.col("rate_ps")).filter(pl.col("rate_ps") > 0).max(),
     )
     return rows.with_columns(pl.col("flops_from", "bytes_from").cast(pl.String).fill_null("none"))
 
@@ -93,9 +93,9 @@ def with_shares(rows: pl.DataFrame, seconds: pl.Expr | None = None, more: Sequen
 
     `limit` is bound_by as people are shown it: with ? where the limiter is latency.
 
-    `seconds`: the time that counts, if it is not the rows' own (a program's window); `more`: further resources (launch).
+    `seconds`: the time that counts, if it is not `rate_ps` (a program's window); `more`: further resources (launch).
     """
-    time_s = (pl.col("time_ps") / PS) if seconds is None else seconds
+    time_s = (pl.col("rate_ps") / PS) if seconds is None else seconds
     finite = time_s > 0
     resources = (*RESOURCES, *more)
     shares = rows.select(pl.when(finite).then(100 * pl.col(f"{resource}_s") / time_s).alias(resource) for resource in resources)
@@ -123,13 +123,22 @@ def _tick_ps(profile: Profile) -> int:
     return US_PS if lengths.size and not (lengths % US_PS).any() else 0
 
 
-def op_items(profile: Profile, costed: Costed, items: pl.DataFrame) -> pl.DataFrame:
-    """Items with their name as text, and the exclusive time of their pieces."""
+def op_items(profile: Profile, costed: Costed, items: pl.DataFrame, transfers: pl.DataFrame) -> pl.DataFrame:
+    """Items with their name as text, the exclusive time of their pieces, and the time over which their bytes moved (`rate_ps`).
+
+    That is their own time, but of the end of an asynchronous op that of the whole transfer (`transfers.TRANSFERS`).
+    """
     exclusive = np.zeros(costed.items.height, np.int64)
     np.add.at(exclusive, costed.pieces["item"].to_numpy(), costed.pieces["exclusive_ps"].to_numpy())
     hlo = profile.hlo_ops["name"].gather(items["hlo"]) if profile.hlo_ops.height else pl.Series([None] * items.height, dtype=pl.String)
     # One row a shape: signatures differ in strides and values too.
     shape = profile.signatures["dims"].cast(pl.Categorical).to_physical().gather(items["signature"])
+    if transfers.height:
+        moved = costed.pieces.join(transfers, on="slice", how="inner").group_by("item").agg(pl.col("transfer_ps").max())
+        items = items.join(moved, on="item", how="left", maintain_order="left")
+        items = items.with_columns(rate_ps=pl.max_horizontal("time_ps", "transfer_ps")).drop("transfer_ps")
+    else:
+        items = items.with_columns(rate_ps="time_ps")
     return items.with_columns(
         exclusive_ps=pl.Series(exclusive[items["item"].to_numpy()]),
         tick_ps=pl.col("pieces").cast(pl.Int64) * _tick_ps(profile),
@@ -165,12 +174,13 @@ def kernel_pieces(
     """One row a piece of work: columns of `costed.PIECES`, its time_ps, its kernel's name (kernel), its category, its share of
     its item's `figures`, and what is `kept` of its item's columns."""
     rows = rows_of(rows_by_id(items["item"], costed.items.height), costed.pieces["item"])
-    pieces = costed.pieces.filter(pl.Series(rows >= 0)).hstack(items.select("category", *figures, *kept)[rows[rows >= 0]])
+    pieces = costed.pieces.filter(pl.Series(rows >= 0)).hstack(items.select("category", "rate_ps", *figures, *kept, item_ps="time_ps")[rows[rows >= 0]])
     own = looked_up(facts["category"], facts["slice"], profile.slices.height, pieces["slice"])
     share = pl.when(pl.col("share") > 0).then("share")
     return pieces.with_columns(
         *(pl.col(name) * share for name in figures),
         time_ps=pl.col("length_ps"),
+        rate_ps=pl.when(pl.col("rate_ps") > pl.col("item_ps")).then("rate_ps").otherwise("length_ps"),
         category=pl.coalesce(own, "category"),
         kernel=profile.names["text"].gather(profile.slices["name"].gather(pieces["slice"])),
     )
@@ -193,7 +203,7 @@ def records(rows: pl.DataFrame, level: str, device: DeviceInfo | None, step: str
 def _record(row: dict[str, object], level: str, step: str, names: dict[str, str], device: DeviceInfo | None, caches: Caches) -> RooflineRow:
     get = row.get
     time_s = _number(get("seconds")) or (_number(get("time_ps")) or 0.0) / PS
-    rate_s = _number(get("rate_s")) or time_s
+    rate_s = _number(get("rate_s")) or _number(get("seconds")) or (_number(get("rate_ps")) or 0.0) / PS
     flops = _number(get("flops"))
     sizes = {names[one]: size for one in LEVELS if (size := _number(get(f"{one}_bytes"))) is not None and (size or one == "hbm")}
     bound_s = _number(get("bound_s"))
@@ -221,14 +231,14 @@ def _record(row: dict[str, object], level: str, step: str, names: dict[str, str]
         pct_of_peak_bw=_number(get("pct_of_peak_bw")),
         pct_of_roof=_number(get("pct_of_roof")),
         time_bound_us=None if bound_s is None else bound_s * 1e6,
-        headroom_us=None if bound_s is None else rate_s * 1e6 - bound_s * 1e6,
+        headroom_us=None if bound_s is None else min(time_s, rate_s - bound_s) * 1e6,
         dtype=_text(get("dtype")),
         flops_from=str(get("flops_from") or "none"),
         bytes_from=str(get("bytes_from") or "none"),
         flags=flags(row, device, caches),
         shapes=_text(get("shapes")),
         op=_text(get("op_text")),
-        at_stake_us=_at_stake_us(row, rate_s, bound_s),
+        at_stake_us=_at_stake_us(row, time_s, rate_s, bound_s),
         module_path=_text(get("path")),
     )
 
@@ -262,6 +272,9 @@ def flags(row: dict[str, object], device: DeviceInfo | None, caches: Caches) -> 
         found.append("recomputed: forward work done again in the backward pass")
     if device is not None and device.partition is not None:
         found.append(f"scaled: {device.partition}")
+    moved_ps = _number(row.get("rate_ps"))
+    if moved_ps and time_ps is not None and row.get("rate_s") is None and row.get("seconds") is None and moved_ps > 1.001 * time_ps:
+        found.append(f"asynchronous: rates are of whole transfers, {moved_ps / US_PS:,.1f} us in all; this op waits for their end")
     above, calls = int(_number(row.get("above")) or 0), int(_number(row.get("calls")) or 0)
     if above:
         worst = _number(row.get("worst_pct"))
@@ -302,12 +315,12 @@ def _causes(row: dict[str, object], device: DeviceInfo | None, in_cache: bool, w
     return causes
 
 
-def _at_stake_us(row: dict[str, object], time_s: float, bound_s: float | None) -> float | None:
+def _at_stake_us(row: dict[str, object], time_s: float, rate_s: float, bound_s: float | None) -> float | None:
     """Headroom in the share of time in which nothing else ran: work that something else covers wins nothing when it gets faster."""
     own_ps, exclusive_ps = _number(row.get("time_ps")), _number(row.get("exclusive_ps"))
     if bound_s is None or not own_ps or exclusive_ps is None:
         return None
-    return max(0.0, time_s - bound_s) * 1e6 * min(1.0, exclusive_ps / own_ps)
+    return max(0.0, min(time_s, rate_s - bound_s)) * 1e6 * min(1.0, exclusive_ps / own_ps)
 
 
 def _number(value: object) -> float | None:

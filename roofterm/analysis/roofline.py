@@ -23,6 +23,7 @@ from roofterm.analysis.op_roles import ROLE_COLUMNS
 from roofterm.analysis.owners import Owners
 from roofterm.analysis.scope import ALL, Scope
 from roofterm.analysis.traffic import with_roles
+from roofterm.analysis.transfers import transfers
 from roofterm.analysis.work import busy
 from roofterm_parsers.profile import Profile, Warning
 
@@ -47,7 +48,7 @@ def bounded(
     engine's annotations tell of each row of `profile.steps`, columns of `iterations.ITERATIONS` from `phase` on; `owners`:
     those of the whole profile's work, if they are known."""
     found = costed(profile, work, facts, owners)
-    items = with_roles(profile, op_items(profile, found, found.items))
+    items = with_roles(profile, op_items(profile, found, found.items, transfers(profile, work)))
     if batches is not None:
         items = with_cache(profile, items, batches)
     items = with_bounds(items, device)
