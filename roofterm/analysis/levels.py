@@ -35,7 +35,8 @@ SHARED = ("flops", "hbm_bytes", *(f"{resource}_s" for resource in RESOURCES), "b
 """Figures that `with_shares` and tables need."""
 
 TOLD = (
-    "signature", "dtype", "roof", "tensor_core", "estimate", "flops_from", "bytes_from", "recomputed", "fast_algorithm", "tick_ps"
+    "signature", "dtype", "roof", "tensor_core", "estimate", "flops_from", "bytes_from", "recomputed", "fast_algorithm", "tick_ps",
+    "rate_ps",
 )  # fmt: skip
 """What `summed` takes of items beside times and figures."""
 
@@ -174,7 +175,9 @@ def kernel_pieces(
     """One row a piece of work: columns of `costed.PIECES`, its time_ps, its kernel's name (kernel), its category, its share of
     its item's `figures`, and what is `kept` of its item's columns."""
     rows = rows_of(rows_by_id(items["item"], costed.items.height), costed.pieces["item"])
-    pieces = costed.pieces.filter(pl.Series(rows >= 0)).hstack(items.select("category", "rate_ps", *figures, *kept, item_ps="time_ps")[rows[rows >= 0]])
+    pieces = costed.pieces.filter(pl.Series(rows >= 0)).hstack(
+        items.select("category", *figures, *kept, item_ps="time_ps")[rows[rows >= 0]]
+    )
     own = looked_up(facts["category"], facts["slice"], profile.slices.height, pieces["slice"])
     share = pl.when(pl.col("share") > 0).then("share")
     return pieces.with_columns(
