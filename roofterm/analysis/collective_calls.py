@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cache
 from typing import NamedTuple
 
 import msgspec
@@ -18,6 +19,7 @@ from roofterm.analysis.categories import short_name
 from roofterm.analysis.costs.communication import bus_factor, collective_kind
 from roofterm.analysis.costs.signature import ITEM_BYTES, Inputs, Tensor, dtype_name
 from roofterm.analysis.intervals import Intervals, covered
+from roofterm.analysis.lookup import rows_by_id
 from roofterm.analysis.work import WorkClass
 from roofterm_parsers.profile import ROOT, Profile
 
@@ -152,22 +154,28 @@ def _by_op(profile: Profile, calls: pl.DataFrame) -> list[Collective | None]:
     """By the ops around the launch: the innermost that names a collective, and the largest buffer that any of them shows."""
     parent, name = profile.slices["parent"].to_numpy(), profile.slices["name"].to_numpy()
     texts = profile.names["text"]
-    signature = dict(profile.ops.drop_nulls("signature").select("slice", "signature").iter_rows())
+    index = rows_by_id(profile.ops["slice"], parent.size)
+    signature = profile.ops["signature"]
+    text_of, speaks = cache(lambda row: texts[row]), cache(lambda text: _OPS.search(text) is not None)
     told: dict[int, Collective | None] = {}
+
+    @cache
+    def largest_buffer(row: int) -> Tensor | None:
+        dims, types = profile.signatures["dims"][row], profile.signatures["types"][row]
+        buffers = [tensor for tensor in _buffers(dims, types) if tensor.bytes]
+        return max(buffers, key=lambda tensor: tensor.bytes or 0, default=None)
 
     def climb(op: int) -> Collective | None:
         kind = called = dtype = None
         size = 0.0
         while op != ROOT and kind is None:
-            text = texts[int(name[op])]
-            row = signature.get(op)
-            if row is not None and (text == "record_param_comms" or _OPS.search(text)):
-                dims, types = profile.signatures["dims"][row], profile.signatures["types"][row]
-                buffers = [tensor for tensor in _buffers(dims, types) if tensor.bytes]
-                largest = max(buffers, key=lambda tensor: tensor.bytes or 0, default=None)
+            text = text_of(int(name[op]))
+            row = signature[int(index[op])] if index[op] >= 0 else None
+            if row is not None and (text == "record_param_comms" or speaks(text)):
+                largest = largest_buffer(row)
                 if largest is not None and (largest.bytes or 0) > size:
                     size, dtype = largest.bytes or 0.0, largest.dtype
-            if _OPS.search(text):
+            if speaks(text):
                 kind, called = collective_kind(text), text
             op = int(parent[op])
         return None if kind is None or called is None else Collective(kind, called, dtype, size or None)

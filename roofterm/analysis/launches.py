@@ -132,14 +132,17 @@ def _silent_calls(profile: Profile) -> int:
     if profile.launches.height:
         return profile.launches.height
     slices = profile.slices
-    names = profile.names["text"].str.contains(KERNEL_LAUNCH).arg_true().to_numpy()
-    calls = np.flatnonzero(np.isin(slices["name"].to_numpy(), names) & (slices["kind"].to_numpy() == Kind.RUNTIME))
+    launching = profile.names["text"].str.contains(KERNEL_LAUNCH).to_numpy()
+    runtime = np.flatnonzero(slices["kind"].to_numpy() == Kind.RUNTIME)
+    calls = runtime[launching[slices["name"].to_numpy()[runtime]]]
     working = profile.links["launch"].drop_nulls().to_numpy()
     around = slices["parent"].to_numpy()
     outer = around[working]
     # A driver call inside a runtime call is the same launch.
-    told = np.union1d(working, outer[outer != ROOT])
-    return int((~np.isin(calls, told) & ~np.isin(around[calls], calls)).sum())
+    told, call = np.zeros((2, slices.height + 1), np.bool_)
+    told[working] = told[outer[outer != ROOT]] = call[calls] = True
+    inside = call[np.minimum(around[calls], slices.height)]
+    return int((~told[calls] & ~inside).sum())
 
 
 KERNEL_LAUNCH = r"^(cuda|cu|hip)(Ext|Module|ExtModule)*Launch(Cooperative)?Kernel"

@@ -63,11 +63,16 @@ def summed(items: pl.DataFrame, by: Sequence[str], figures: Sequence[str] | None
         recomputed=pl.col("recomputed").all(),
         fast_algorithm=pl.col("fast_algorithm").any(),
         largest_bytes=pl.col("hbm_bytes").max(),
-        above=(pl.col("bound_s") * PS > pl.col("rate_ps") * (ABOVE_PCT / 100)).sum(),
+        above=over_roof().sum(),
         above_clock=(pl.col("bound_s") * PS > pl.col("rate_ps") + pl.col("tick_ps")).sum(),
         worst_pct=(100 * PS * pl.col("bound_s") / pl.col("rate_ps")).filter(pl.col("rate_ps") > 0).max(),
     )
     return rows.with_columns(pl.col("flops_from", "bytes_from").cast(pl.String).fill_null("none"))
+
+
+def over_roof() -> pl.Expr:
+    """Whether an item took less time than its roof allows, beyond rounding."""
+    return pl.col("bound_s") * PS > pl.col("rate_ps") * (ABOVE_PCT / 100)
 
 
 def figures_of(items: pl.DataFrame) -> list[str]:

@@ -42,3 +42,9 @@ def taken(values: pl.Series, rows: I64) -> pl.Series:
 def looked_up(values: pl.Series, ids: pl.Series, size: int, wanted: pl.Series) -> pl.Series:
     """For each wanted id, null for null, the value of the first row of `ids` that holds it; null for none."""
     return taken(values, rows_of(rows_by_id(ids, size), wanted))
+
+
+def joined(frame: pl.DataFrame, ids: pl.Series, other: pl.DataFrame, key: str, size: int) -> pl.DataFrame:
+    """A frame with the columns of `other` in the first row whose `key` is the id; `ids`: row for row with the frame, null for null."""
+    rows = rows_of(rows_by_id(other[key], size), ids)
+    return frame.with_columns(taken(other[column], rows) for column in other.columns if column != key)

@@ -273,7 +273,8 @@ def _steps(profile: Profile, windows: pl.DataFrame, memory: Memory) -> list[Memo
         for number, events in enumerate(pools):
             if memory.pools["source"][number] != window["source"]:
                 continue
-            inside = events.filter(pl.col("time_ps").is_between(window["host_start_ps"], window["host_end_ps"], closed="left"))
+            first, last = np.searchsorted(events["time_ps"].to_numpy(), [window["host_start_ps"], window["host_end_ps"]])
+            inside = events.slice(int(first), max(int(last - first), 0))
             size = inside["bytes"]
             rows.append(
                 MemoryStep(

@@ -18,7 +18,7 @@ from roofterm.analysis.cache_traffic import with_cache
 from roofterm.analysis.categories import Category
 from roofterm.analysis.costed import LEVELS, Costed, costed
 from roofterm.analysis.hlo_costs import on_device_clock
-from roofterm.analysis.levels import PS, category_rows, kernel_rows, op_items, op_rows, records, summed, with_shares
+from roofterm.analysis.levels import PS, category_rows, kernel_rows, op_items, op_rows, over_roof, records, summed, with_shares
 from roofterm.analysis.op_roles import ROLE_COLUMNS
 from roofterm.analysis.owners import Owners
 from roofterm.analysis.scope import ALL, Scope
@@ -109,7 +109,11 @@ def flops_total(items: pl.DataFrame) -> float | None:
 
 def above_roof(profile: Profile, found: Bounded, device: results.DeviceInfo | None) -> list[results.RooflineRow]:
     """The op rows of which any call lies above its roof."""
-    return records(op_rows(profile, found.items).filter(pl.col("above") > 0), "op", device)
+    items = found.items.filter(over_roof())
+    if items.height == 0:
+        return []
+    alike = found.items.filter(pl.col("text").is_in(items["text"].unique().implode()))
+    return records(op_rows(profile, alike).filter(pl.col("above") > 0), "op", device)
 
 
 def roof_warnings(rows: Sequence[results.RooflineRow]) -> list[Warning]:
@@ -165,11 +169,11 @@ def _program(
         return []
     devices = work["device"].n_unique()
     if chosen is not None:
-        seconds = _seconds(profile, chosen, work)
+        seconds = _seconds(chosen, _devices(profile, work))
     else:
         spans = work.group_by("device").agg(span=pl.col("end_ps").max() - pl.col("start_ps").min())
         seconds = float(spans["span"].sum()) / PS
-    total = items.with_columns(step_name=pl.lit("Total"))
+    total = summed(items.with_columns(step_name=pl.lit("Total")), ["step_name"])
     rows = _totalled(total, [_Time("Total", seconds, devices, _launches(work) * launch_s)], "Program", device)
     rows += _totalled(total, [_Time("Total", _busy_s(work), devices, 0.0)], "Busy", device)
     complete = windows.filter(pl.col("complete")) if windows is not None and windows.height else None
@@ -178,8 +182,8 @@ def _program(
         steps = complete["step"].implode()
         mine = items.filter(pl.col("step").is_in(steps)).with_columns(step_name=pl.lit("Average"))
         launching_s = _launches(work.filter(pl.col("step").is_in(steps))) * launch_s
-        average = _Time("Average", _seconds(profile, complete, work), devices, launching_s, numbers)
-        rows += _totalled(mine, [average], "Program", device)
+        average = _Time("Average", _seconds(complete, _devices(profile, work)), devices, launching_s, numbers)
+        rows += _totalled(summed(mine, ["step_name"]), [average], "Program", device)
     return rows
 
 
@@ -200,12 +204,13 @@ def _steps(
     devices = dict(mine.group_by("step_name").agg(pl.col("device").n_unique()).iter_rows())
     calls = work.join(labels, on="step", how="inner").drop_nulls("launch").group_by("step_name").agg(pl.col("launch").n_unique())
     launches = dict(calls.iter_rows())
+    working = _devices(profile, work)
     times = [
-        _Time(label, _seconds(profile, group, work), devices[label], launches.get(label, 0) * launch_s)
+        _Time(label, _seconds(group, working), devices[label], launches.get(label, 0) * launch_s)
         for (label,), group in windows.with_columns(labels["step_name"]).group_by("step_name", maintain_order=True)
         if label in devices
     ]
-    return _totalled(mine, times, "Program", device)
+    return _totalled(summed(mine, ["step_name"]), times, "Program", device)
 
 
 class _Time(NamedTuple):
@@ -221,12 +226,12 @@ class _Time(NamedTuple):
     """steps that it is the average of"""
 
 
-def _totalled(items: pl.DataFrame, times: Sequence[_Time], name: str, device: results.DeviceInfo | None) -> list[results.RooflineRow]:
-    """One row for the items of each step name, in the order of `times`; those without any time are left out."""
+def _totalled(sums: pl.DataFrame, times: Sequence[_Time], name: str, device: results.DeviceInfo | None) -> list[results.RooflineRow]:
+    """One row for each step name's items (`levels.summed`), in the order of `times`; those without any time are left out."""
     table = pl.DataFrame([time for time in times if time.seconds > 0], schema=_TIMES, orient="row")
-    if items.height == 0 or table.height == 0:
+    if sums.height == 0 or table.height == 0:
         return []
-    rows = table.join(summed(items, ["step_name"]), on="step_name", how="inner", maintain_order="left")
+    rows = table.join(sums, on="step_name", how="inner", maintain_order="left")
     rows = rows.with_columns(
         launch_s="launching_s",
         bound_s=pl.when(pl.col("bound_s").is_not_null()).then(pl.max_horizontal("bound_s", "launching_s")),
@@ -248,12 +253,16 @@ def _totalled(items: pl.DataFrame, times: Sequence[_Time], name: str, device: re
 _TIMES = {"step_name": pl.String, "seconds": pl.Float64, "devices": pl.Int64, "launching_s": pl.Float64, "parts": pl.Int64}
 
 
-def _seconds(profile: Profile, windows: pl.DataFrame, work: pl.DataFrame) -> float:
-    """Length of these steps, a host's counted for each of its devices that worked, a device's own for itself."""
+def _devices(profile: Profile, work: pl.DataFrame) -> dict[int, int]:
+    """How many devices of each source worked."""
     sources = profile.devices["source"].gather(work["device"].unique())
-    counts = {int(source): int(count) for source, count in sources.value_counts().iter_rows()}
-    lengths = windows.select("source", "device", length=pl.col("end_ps") - pl.col("start_ps"))
-    total = sum(length * (1 if device is not None else counts.get(source, 1)) for source, device, length in lengths.iter_rows())
+    return {int(source): int(count) for source, count in sources.value_counts().iter_rows()}
+
+
+def _seconds(windows: pl.DataFrame, devices: dict[int, int]) -> float:
+    """Length of these steps, a host's counted for each of its devices that worked (`_devices`), a device's own for itself."""
+    rows = windows.select("source", "device", "start_ps", "end_ps").iter_rows()
+    total = sum((end - start) * (1 if device is not None else devices.get(source, 1)) for source, device, start, end in rows)
     return int(total) / PS
 
 

@@ -34,6 +34,7 @@ from roofterm.analysis.iterations import as_steps, engine_iterations, facts_of_s
 from roofterm.analysis.joining import Joined, with_captures
 from roofterm.analysis.launch_places import launch_places
 from roofterm.analysis.launches import launch_path
+from roofterm.analysis.lookup import looked_up
 from roofterm.analysis.matching import match_calls
 from roofterm.analysis.memory import Memory, memory_by_op, memory_of, memory_report
 from roofterm.analysis.model_workload import model_parts
@@ -515,15 +516,17 @@ class Study:
 
     def _profiler_flops(self, events: pl.DataFrame) -> pl.Series:
         """The profiler's FLOPs of each event: one evaluation for each distinct op and signature."""
-        ops = events.select("slice").join(self.profile.ops.select("slice", "signature"), on="slice", how="left", maintain_order="left")
-        name = self.profile.slices["name"].gather(ops["slice"])
-        calls = pl.DataFrame({"name": name, "signature": ops["signature"]})
-        distinct = calls.unique().drop_nulls()
-        texts = self.profile.names["text"].gather(distinct["name"]).to_list()
-        shapes = self.profile.signatures[distinct["signature"]]
-        flops = map(profiler_flops, texts, shapes["dims"].to_list(), shapes["concrete"].to_list())
-        distinct = distinct.with_columns(flops=pl.Series(list(flops), dtype=pl.Int64))
-        return calls.join(distinct, on=["name", "signature"], how="left", maintain_order="left")["flops"].fill_null(0)
+        profile = self.profile
+        name = profile.slices["name"].gather(events["slice"]).to_numpy().astype(np.int64)
+        signature = looked_up(profile.ops["signature"], profile.ops["slice"], profile.slices.height, events["slice"])
+        signed = signature.is_not_null().to_numpy()
+        keys, back = np.unique(name[signed] << 32 | signature.drop_nulls().to_numpy(), return_inverse=True)
+        texts = profile.names["text"].gather(keys >> 32).to_list()
+        shapes = profile.signatures[keys & 0xFFFFFFFF]
+        found = map(profiler_flops, texts, shapes["dims"].to_list(), shapes["concrete"].to_list())
+        flops = np.zeros(name.size, np.int64)
+        flops[signed] = np.array([one or 0 for one in found], np.int64)[back]
+        return pl.Series("flops", flops)
 
     def _roofline(self, scope: Scope, top: int) -> results.Roofline:
         part = self.selection(scope)

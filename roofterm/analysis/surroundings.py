@@ -6,6 +6,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from roofterm_parsers.profile import ROOT, Profile
@@ -62,10 +63,10 @@ def surroundings(profile: Profile, ops: NDArray[np.int64]) -> Surroundings:
     is_linear = (texts == "aten::linear").to_numpy()
     is_composite = texts.is_in(["aten::matmul", "aten::scaled_dot_product_attention"]).to_numpy()
     backward = np.zeros(parent.size, np.bool_)
-    backward[profile.ops.filter(profile.ops["forward_thread"].is_not_null())["slice"].to_numpy()] = True
+    backward[profile.ops["slice"].filter(profile.ops["forward_thread"].is_not_null()).to_numpy()] = True
+    signed = profile.ops["signature"].cast(pl.Int64).fill_null(-1).to_numpy()
     signature = np.full(parent.size, -1, np.int64)
-    signed = profile.ops.drop_nulls("signature")
-    signature[signed["slice"].to_numpy()] = signed["signature"].to_numpy()
+    signature[profile.ops["slice"].to_numpy()] = signed
 
     place = np.full(ops.size, unmarked, np.uint8)
     linear, in_step = np.zeros(ops.size, np.bool_), np.zeros(ops.size, np.bool_)

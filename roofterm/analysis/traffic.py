@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from roofterm.analysis.categories.kinds import Category
 from roofterm.analysis.costs import Cost, cost
 from roofterm.analysis.costs.signature import Inputs, decoded
+from roofterm.analysis.lookup import joined
 from roofterm.analysis.op_roles import ROLE_COLUMNS, Circumstances, Roles
 from roofterm.analysis.surroundings import Place, surroundings
 from roofterm.analysis.told_shapes import Shapes, told_by
@@ -42,7 +43,7 @@ def _with_roles_of_instructions(profile: Profile, items: pl.DataFrame) -> pl.Dat
 
 
 def _with_roles_of_ops(profile: Profile, items: pl.DataFrame) -> pl.DataFrame:
-    ops = items.filter(pl.col("op").is_not_null() & pl.col("signature").is_not_null()).select("op", "signature").unique("op")
+    ops = items.select("op", "signature").drop_nulls().unique("op", keep="first", maintain_order=True)
     if ops.height == 0:
         return items.with_columns(pl.lit(None, dtype=pl.Float64).alias(column) for column in ROLE_COLUMNS)
     ops = _with_circumstances(profile, ops)
@@ -53,8 +54,8 @@ def _with_roles_of_ops(profile: Profile, items: pl.DataFrame) -> pl.DataFrame:
     values = pl.DataFrame(
         [row or (None,) * len(ROLE_COLUMNS) for row in rows], schema=dict.fromkeys(ROLE_COLUMNS, pl.Float64), orient="row"
     )
-    by_op = ops.join(pl.concat([distinct, values], how="horizontal"), on=_KEY, how="left").select("op", *ROLE_COLUMNS)
-    return items.join(by_op, on="op", how="left", maintain_order="left")
+    by_op = ops.join(pl.concat([distinct, values], how="horizontal"), on=_KEY, how="left", maintain_order="left")
+    return joined(items, items["op"], by_op.select("op", *ROLE_COLUMNS), "op", profile.slices.height)
 
 
 class _Call(NamedTuple):
@@ -68,10 +69,11 @@ class _Call(NamedTuple):
 
 def _with_circumstances(profile: Profile, ops: pl.DataFrame) -> pl.DataFrame:
     found = surroundings(profile, ops["op"].to_numpy().astype(np.int64))
-    every = profile.ops.select(name=profile.slices["name"].gather(profile.ops["slice"]), signature="signature").drop_nulls()
+    name = profile.slices["name"].gather(ops["op"])
+    every = pl.DataFrame({"name": profile.slices["name"].gather(profile.ops["slice"]), "signature": profile.ops["signature"]})
     counts = every.group_by("name", "signature").agg(calls=pl.len())
     return ops.with_columns(
-        name=profile.slices["name"].gather(ops["op"]),
+        name=name,
         place=pl.Series(found.place),
         linear=pl.Series(found.linear),
         by_heads=pl.Series(_by_heads(profile, found.composite)),
@@ -120,5 +122,9 @@ def _fitting(items: pl.DataFrame) -> pl.DataFrame:
     """Without the roles of items whose bytes are others than their op's: transfers with the host, of which one end is no memory of
     the device's, and copies that the file states otherwise."""
     named = pl.sum_horizontal(ROLE_COLUMNS)
-    fits = pl.col("pcie_bytes").is_null() & (named <= pl.col("hbm_bytes") * 1.005)
-    return items.with_columns(pl.when(fits).then(column).alias(column) for column in ROLE_COLUMNS)
+    fits = pl.Series(items.select(pl.col("pcie_bytes").is_null() & (named <= pl.col("hbm_bytes") * 1.005)).to_series())
+    if fits.all(ignore_nulls=False):
+        return items
+    return items.with_columns(
+        pl.when(fits).then(column).alias(column) for column in ROLE_COLUMNS if items[column].null_count() < items.height
+    )

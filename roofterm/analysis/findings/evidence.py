@@ -25,6 +25,7 @@ from roofterm.analysis.findings.waits import waits
 from roofterm.analysis.gaps import UNRECORDED_PS, find_gaps, main_threads, spans
 from roofterm.analysis.intervals import Intervals, both, covered, union
 from roofterm.analysis.launch_places import own_code
+from roofterm.analysis.lookup import joined
 from roofterm.analysis.roofline import Bounded
 from roofterm.analysis.scope import ALL, Scope
 from roofterm.analysis.steps import US, DeviceLine
@@ -201,10 +202,9 @@ class Evidence:
             name=slices["name"].gather(work["slice"]),
             op_name=slices["name"].gather(work["op"]),
         )
-        frame = frame.join(study.facts, on="slice", how="left", maintain_order="left")
-        frame = frame.join(self.bounded.costed.pieces, on="slice", how="left", maintain_order="left")
         sizes = self.profile.kernels.select("slice", "registers", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
-        frame = frame.join(sizes.unique("slice", keep="first"), on="slice", how="left", maintain_order="left")
+        for known in (study.facts, self.bounded.costed.pieces, sizes):
+            frame = joined(frame, work["slice"], known, "slice", slices.height)
         share = pl.col("inside_ps") / pl.when(pl.col("dur_ps") > 0).then("dur_ps")
         frame = frame.with_columns(exclusive_ps=(pl.col("exclusive_ps") * share).round().cast(pl.Int64).fill_null(0))
         critical = np.zeros(frame.height, np.int64)
