@@ -21,6 +21,7 @@ RUNTIME = {"cuda_runtime", "cuda_driver", "runtime", "hip_runtime", "xpu_runtime
 ANNOTATION = {"user_annotation", "operator"}
 SYNC = re.compile(r"^(cuda|hip|cu)\w*Synchronize")
 STEP = re.compile(r"^ProfilerStep#(\d+)$")
+COLLECTIVE = re.compile(r"nccl|msccl|cross_device_reduce", re.IGNORECASE)
 
 
 @dataclass
@@ -43,6 +44,10 @@ class Facts:
     pieces: list[Piece] = field(default_factory=list)
     steps: dict[int, tuple[int, int]] = field(default_factory=dict)
     sync: int = 0
+    threads: set[tuple[str, str]] = field(default_factory=set)
+    memory: dict[bool, int] = field(default_factory=dict)
+    """most allocated, by whether it is a device's"""
+    self_by_name: dict[str, int] = field(default_factory=dict)
 
     def of(self, cats: set[str]) -> list[Piece]:
         return [p for p in self.pieces if p.cat in cats]
@@ -56,6 +61,32 @@ class Facts:
         for piece in self.pieces:
             by_device[piece.device].append((piece.start, piece.end))
         return sum(length(spans) for spans in by_device.values())
+
+    def collectives(self) -> list[Piece]:
+        return [p for p in self.kernels if COLLECTIVE.search(p.name)]
+
+    def exposed(self) -> int:
+        """Of the union of collectives on each device, what no other kernel covers."""
+        total = 0
+        for device in {p.device for p in self.kernels}:
+            here = [p for p in self.kernels if p.device == device]
+            others = [(p.start, p.end) for p in here if not COLLECTIVE.search(p.name)]
+            total += length([(p.start, p.end) for p in here]) - length(others)
+        return total
+
+    def idle_in_steps(self) -> int:
+        """Length of the steps on the host less the union of each device's work inside them, over devices."""
+        idle = 0
+        for device in {p.device for p in self.pieces}:
+            for start, end in self.steps.values():
+                inside = [(max(p.start, start), min(p.end, end)) for p in self.pieces if p.device == device]
+                idle += end - start - length([(a, b) for a, b in inside if a < b])
+        return idle
+
+    def least_delay(self) -> int | None:
+        """From the end of a launching call to the start of its work, at least 0."""
+        delays = [p.start - p.launch[1] for p in self.pieces if p.launch is not None]
+        return max(min(delays), 0) if delays else None
 
     def device_steps(self) -> list[tuple[int, int]]:
         """Windows by the rule of torch-tb-profiler, in order of number."""
@@ -93,6 +124,24 @@ def length(spans: list[tuple[int, int]]) -> int:
     return total
 
 
+Slice = tuple[int, int, str]
+
+
+def self_times(slices: list[Slice]) -> dict[str, int]:
+    """Self time by name on one thread: longer first where two start together; what sticks out of its parent ends with it."""
+    found: dict[str, int] = defaultdict(int)
+    stack: list[tuple[int, str]] = []
+    for start, end, name in sorted(slices, key=lambda one: (one[0], -one[1])):
+        while stack and stack[-1][0] <= start:
+            stack.pop()
+        if stack:
+            end = min(end, stack[-1][0])
+            found[stack[-1][1]] -= end - start
+        found[name] += end - start
+        stack.append((end, name))
+    return found
+
+
 def read(path: Path) -> Facts:
     """The facts of one Kineto trace, plain or gzip."""
     raw = path.read_bytes()
@@ -102,7 +151,11 @@ def read(path: Path) -> Facts:
     events = document if isinstance(document, list) else document["traceEvents"]
     facts = Facts()
     calls: dict[Any, tuple[int, int]] = {}
+    by_thread: dict[tuple[str, str, bool], list[Slice]] = defaultdict(list)
     for event in events:
+        if isinstance(event, dict) and event.get("name") == "[memory]" and "Total Allocated" in event["args"]:
+            on_device = event["args"]["Device Type"] != 0
+            facts.memory[on_device] = max(facts.memory.get(on_device, 0), int(event["args"]["Total Allocated"]))
         if not isinstance(event, dict) or event.get("ph") != "X":
             continue
         start = exact_ps(event.get("ts"))
@@ -110,6 +163,10 @@ def read(path: Path) -> Facts:
             continue
         end = start + max(exact_ps(event.get("dur")) or 0, 0)
         facts.slices += 1
+        # The device's copies of annotations and its marks of waiting lie beside its work: they call nothing.
+        thread = (str(event.get("pid")), str(event.get("tid")))
+        beside = str(event.get("cat", "")).lower() in ("gpu_user_annotation", "cuda_sync")
+        by_thread[*thread, beside].append((start, end, str(event.get("name", ""))))
         cat, name, args = str(event.get("cat", "")).lower(), event.get("name", ""), event.get("args") or {}
         if cat in KERNEL | COPY | SET:
             facts.pieces.append(Piece(name, start, end, args.get("device", event.get("pid")), cat, args.get("correlation")))
@@ -121,6 +178,10 @@ def read(path: Path) -> Facts:
                 facts.sync += end - start
         elif cat in ANNOTATION and (number := STEP.match(name)):
             facts.steps.setdefault(int(number[1]), (start, end))
+    facts.threads = {(process, thread) for process, thread, _ in by_thread}
+    for slices in by_thread.values():
+        for name, own in self_times(slices).items():
+            facts.self_by_name[name] = facts.self_by_name.get(name, 0) + own
     order = sorted(facts.steps.values())
     for piece in facts.pieces:
         piece.launch = calls.get(piece.correlation)

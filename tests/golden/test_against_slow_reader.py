@@ -43,8 +43,16 @@ def test_summary_agrees_with_the_slow_reader(name: str):
         "sync_us": want.sync / US,
         "distinct_kernels": len({p.name for p in want.kernels}),
         "devices": len({p.device for p in want.pieces}),
+        "threads": len(want.threads),
+        "comm_us": sum(p.end - p.start for p in want.collectives()) / US,
+        "exposed_comm_us": want.exposed() / US,
+        "gpu_idle_in_step_us": want.idle_in_steps() / US if want.steps and want.pieces else None,
+        "min_launch_delay_us": None if (delay := want.least_delay()) is None else delay / US,
+        "peak_mem_bytes": want.memory.get(True, want.memory.get(False)),
+        "total_self_us": sum(want.self_by_name.values()) / US,
+        "self_us_min": min(want.self_by_name.values()) / US,
     }
     if "mtia" in name:
         # MTIA writes device work under categories of its own, which this reader does not know.
-        facts = {key: facts[key] for key in ("slices", "steps", "sync_us")}
+        facts = {key: facts[key] for key in ("slices", "steps", "sync_us", "threads", "total_self_us", "self_us_min")}
     assert {key: getattr(got, key) for key in facts} == facts
