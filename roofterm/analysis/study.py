@@ -58,7 +58,8 @@ from roofterm.analysis.step_use import step_use
 from roofterm.analysis.summary import summarise
 from roofterm.analysis.utilisation import Utilisation, by_step, decode_bytes, mbu, mfu
 from roofterm.analysis.work import WorkClass, device_work
-from roofterm.analysis.worked import by_category, by_kernel, by_op, modelled
+from roofterm.analysis.work_tables import hlo_keys, module_keys, work_table
+from roofterm.analysis.worked import by_category, by_kernel, by_key, by_op, modelled
 from roofterm.analysis.workload import Shape, total
 from roofterm.hardware.roofs import device_infos, device_warnings, mbu_bandwidth, mfu_peak
 from roofterm.results import TABLES
@@ -285,7 +286,7 @@ class Study:
         that is not there.
         """
         wanted, of_slices = parse(scope.where), Filter("", ())
-        if wanted and by in ("kernel", "category", "op"):
+        if wanted and by in ("kernel", "category", "op", "module", "hlo"):
             answered, rest = split_by_columns(wanted, TABLES[by])
             of_slices, unknown = split_for_slices(rest)
             wanted = Filter(wanted.text, (*answered.terms, *unknown.terms))
@@ -449,17 +450,30 @@ class Study:
             return collective_table(calls, self.matched_calls, self.device)
         if by in ("kernel", "category"):
             return self._work_table(by, scope, part)
+        if by in ("module", "hlo"):
+            return self._keyed_table(by, scope, part)
         if self.is_torch:
             return self._profiler_table(part, scope, group)
         slices = self.profile.slices if part.slices is None else self.profile.slices.filter(pl.Series(part.slices))
         own = self.self_ps if part.slices is None else self.self_ps[part.slices]
         return tables.host_op_table(self.profile, slices, pl.Series(own))
 
-    def _work_table(self, by: str, scope: Scope, part: Selection) -> pl.DataFrame:
+    def _keyed_table(self, by: str, scope: Scope, part: Selection) -> pl.DataFrame:
+        work = self.captured.hung(part.work)
+        keys = module_keys(work, work_modules(self.joined, work)) if by == "module" else hlo_keys(self.joined, work)
+        table = work_table(self.joined, work, self._titled_facts(), keys, by)
+        worked = by_key(self._modelled(scope), keys, self.device)
+        return (table.update(worked, on="key", how="left") if worked.height else table).drop("key")
+
+    def _titled_facts(self) -> pl.DataFrame:
+        """`facts` with categories and types as texts."""
         titles = dict(enumerate(TITLES))
-        named = self.facts.with_columns(
+        return self.facts.with_columns(
             category=pl.col("category").replace_strict(titles, return_dtype=pl.String), dtype=pl.col("dtype").cast(pl.String)
         )
+
+    def _work_table(self, by: str, scope: Scope, part: Selection) -> pl.DataFrame:
+        titles, named = dict(enumerate(TITLES)), self._titled_facts()
         if by == "kernel":
             work = self.captured.hung(part.work)
             places = launch_places(self.joined, work)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -41,6 +43,11 @@ _TYPES: dict[str, pl.DataType | type[pl.DataType]] = {
     "limited_by": pl.String,
     "evidence": pl.String,
     "launched_from": pl.String,
+    "program": pl.String,
+    "hlo_category": pl.String,
+    "source": pl.String,
+    "tf_op": pl.String,
+    "long_name": pl.String,
 }
 
 
@@ -53,7 +60,7 @@ def kernel_table(
     `slice, category, dtype, tensor_core, evidence` (as text and flags); `short` is, row for row with `profile.names`, each name
     as people say it; `filled` is of schema `occupancy.OCCUPANCY`. Total is the sum of lengths; self leaves out nested ops (TPU).
     """
-    rows = _work_with_names(profile, work).join(facts, on="slice", how="left", maintain_order="left")
+    rows = work_with_names(profile, work).join(facts, on="slice", how="left", maintain_order="left")
     launches = profile.kernels.drop("device", "correlation", "external_id", "occupancy_pct")
     rows = rows.join(launches, on="slice", how="left", maintain_order="left")
     rows = rows.join(
@@ -63,7 +70,7 @@ def kernel_table(
     rows = rows.with_columns(places["module_path"], places["launched_from"])
     rows = rows.with_columns(short_name=short.gather(profile.slices["name"].gather(rows["slice"])))
     table = rows.group_by("name", maintain_order=True).agg(
-        *_aggregates(),
+        *aggregates(),
         category=pl.col("category").drop_nulls().first(),
         dtype=pl.col("dtype").drop_nulls().first(),
         tensor_core=pl.col("tensor_core").drop_nulls().first(),
@@ -82,14 +89,14 @@ def kernel_table(
     told = rows.filter(pl.col("launch").is_not_null() | pl.col("op").is_not_null())
     for column, of in (("launched_by", rows.drop_nulls("launched_by")), ("module_path", told), ("launched_from", told)):
         table = table.join(_longest(of, column), on="name", how="left", maintain_order="left")
-    return _finish(table.with_columns(device_ps=pl.col("total_ps")), "kernel")
+    return finished(table.with_columns(device_ps=pl.col("total_ps")), "kernel")
 
 
 def category_table(profile: Profile, work: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
     """Device work by category."""
-    rows = _work_with_names(profile, work).join(facts, on="slice", how="left", maintain_order="left")
-    table = rows.group_by(pl.col("category").alias("name"), maintain_order=True).agg(*_aggregates())
-    return _finish(table.with_columns(device_ps=pl.col("total_ps"), category=pl.col("name")), "category")
+    rows = work_with_names(profile, work).join(facts, on="slice", how="left", maintain_order="left")
+    table = rows.group_by(pl.col("category").alias("name"), maintain_order=True).agg(*aggregates())
+    return finished(table.with_columns(device_ps=pl.col("total_ps"), category=pl.col("name")), "category")
 
 
 def profiler_op_table(
@@ -116,7 +123,7 @@ def profiler_op_table(
         rows = rows.with_columns(split)
         keys.append(split.name)
     table = rows.group_by(keys, maintain_order=True).agg(
-        *_aggregates(),
+        *aggregates(),
         category=_host_category(pl.col("kind").first()),
         host_ps=pl.col("length_ps").sum(),
         device_ps=pl.col("device_ps").sum(),
@@ -130,7 +137,7 @@ def profiler_op_table(
     )
     if top_memory.calls:
         table = pl.concat([table, _memory_row(table, top_memory)], how="diagonal_relaxed")
-    return _finish(table, "op", share_of="self_us")
+    return finished(table, "op", share_of="self_us")
 
 
 def host_op_table(profile: Profile, slices: pl.DataFrame, self_ps: pl.Series) -> pl.DataFrame:
@@ -138,9 +145,9 @@ def host_op_table(profile: Profile, slices: pl.DataFrame, self_ps: pl.Series) ->
     rows = slices.with_columns(own_ps=self_ps, length_ps="dur_ps").filter(pl.Series(host_op_slices(profile, slices), dtype=pl.Boolean))
     rows = rows.with_columns(name=profile.names["text"].gather(rows["name"]))
     table = rows.group_by("name", maintain_order=True).agg(
-        *_aggregates(), category=_host_category(pl.col("kind").first()), host_ps=pl.col("length_ps").sum()
+        *aggregates(), category=_host_category(pl.col("kind").first()), host_ps=pl.col("length_ps").sum()
     )
-    return _finish(table, "op", share_of="self_us")
+    return finished(table, "op", share_of="self_us")
 
 
 def host_op_slices(profile: Profile, slices: pl.DataFrame) -> NDArray[np.bool_]:
@@ -151,7 +158,8 @@ def host_op_slices(profile: Profile, slices: pl.DataFrame) -> NDArray[np.bool_]:
     return taken
 
 
-def _work_with_names(profile: Profile, work: pl.DataFrame) -> pl.DataFrame:
+def work_with_names(profile: Profile, work: pl.DataFrame) -> pl.DataFrame:
+    """Pieces of work with their name, track and length_ps."""
     taken = profile.slices[work["slice"]]
     return work.with_columns(
         name=profile.names["text"].gather(taken["name"]),
@@ -160,7 +168,8 @@ def _work_with_names(profile: Profile, work: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _aggregates() -> list[pl.Expr]:
+def aggregates() -> list[pl.Expr]:
+    """What every table says of a row's times, in ps: of pieces with length_ps and own_ps."""
     length = pl.col("length_ps")
     return [
         pl.len().cast(pl.Int64).alias("calls"),
@@ -174,12 +183,13 @@ def _aggregates() -> list[pl.Expr]:
     ]
 
 
-def _finish(table: pl.DataFrame, by: str, share_of: str = "total_us") -> pl.DataFrame:
+def finished(table: pl.DataFrame, by: str, share_of: str = "total_us", kept: Sequence[str] = ()) -> pl.DataFrame:
+    """The table in its columns (`results.TABLES`) and those that are `kept`, times in us, with its shares, most total time first."""
     table = table.with_columns(_microseconds(table[name]) for name in table.columns if name.endswith("_ps"))
     whole = table[share_of].sum() if table.height else 0
     table = table.with_columns(pct=(100 * pl.col(share_of) / whole) if whole else pl.lit(None, pl.Float64))
     missing = [_nothing(name) for name in TABLES[by] if name not in table.columns]
-    table = table.with_columns(*missing).select(TABLES[by])
+    table = table.with_columns(*missing).select(*TABLES[by], *kept)
     return table.sort(["total_us", "name"], descending=[True, False], maintain_order=True)
 
 

@@ -34,6 +34,12 @@ def by_category(pieces: pl.DataFrame, device: DeviceInfo | None) -> pl.DataFrame
     return _columns(summed(pieces, ["category"], _FIGURES).rename({"category": "name"}), device)
 
 
+def by_key(pieces: pl.DataFrame, keys: pl.DataFrame, device: DeviceInfo | None) -> pl.DataFrame:
+    """Columns `key` and `COLUMNS` of pieces of `modelled`; `keys`: `slice, key` of each piece that counts."""
+    keyed = pieces.join(keys.select("slice", "key"), on="slice", how="inner", maintain_order="left")
+    return _columns(summed(keyed, ["key"], _FIGURES).rename({"key": "name"}), device).rename({"name": "key"})
+
+
 def by_op(found: Bounded, device: DeviceInfo | None, split: Callable[[pl.Series], pl.Series] | None = None) -> pl.DataFrame:
     """Columns `name` (of the op that the work was counted for), `COLUMNS` and `dtype`; with `split` also what that gives for each op's
     slice, and a row for each."""

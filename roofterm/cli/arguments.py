@@ -90,8 +90,8 @@ VOICE = (
 ANY = (*READING, *LOOKS, *LOADING, *VOICE)
 
 EXPORTED = (
-    "kernel", "op", "category", "collective", "gap", "iteration", "steps", "ranks", "roofline", "roofline-program", "roofline-phase",
-    "roofline-category", "roofline-module", "roofline-kernel",
+    "kernel", "op", "category", "module", "hlo", "collective", "gap", "iteration", "steps", "ranks",
+    "roofline", "roofline-program", "roofline-phase", "roofline-category", "roofline-module", "roofline-kernel",
 )  # fmt: skip
 """Tables of `report.result_tables`, which is heavier to import."""
 
@@ -100,12 +100,12 @@ COMMANDS = (
     Command(
         "ops",
         "ops",
-        "one table: kernels, ops, categories, collectives or iterations",
+        "one table: kernels, ops, categories, modules, HLO instructions, collectives, gaps or iterations",
         (
             _value(
                 "--by",
-                help="kernel (default), op, category, collective or iteration",
-                choices=("kernel", "op", "category", "collective", "gap", "iteration"),
+                help="kernel (default), op, category, module, hlo, collective, gap or iteration",
+                choices=("kernel", "op", "category", "module", "hlo", "collective", "gap", "iteration"),
                 default="kernel",
             ),
             _value("--group", help="split the rows of ops by input shape, Python stack or module", choices=("shape", "stack", "module")),

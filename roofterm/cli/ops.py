@@ -1,4 +1,4 @@
-"""`roofterm ops PATH... --by kernel|op|category|collective|gap|iteration`: one table."""
+"""`roofterm ops PATH... --by kernel|op|category|module|hlo|collective|gap|iteration`: one table."""
 
 from __future__ import annotations
 
@@ -22,6 +22,11 @@ _MISSING = {"shape": "input shapes", "stack": "Python stacks", "module": "module
 _FLAGS = {"shape": "record_shapes=True", "stack": "with_stack=True", "module": "with_stack=True (or with_modules=True)"}
 """What to record where a grouping finds nothing to split by"""
 
+_NOTHING = {
+    "module": "no device work here, so nothing belongs to a module",
+    "hlo": "no device work of this profile belongs to an HLO instruction: they are in profiles of JAX and XLA programs",
+}
+
 
 def run(args: Arguments) -> int:
     if args.group and args.by != "op":
@@ -39,5 +44,7 @@ def run(args: Arguments) -> int:
         head |= {"notes": notes, "hiding": rows_of(hiding)}
     if args.group and table[COLUMNS[args.group]].null_count() == table.height:
         notes += [f"the profile tells no {_MISSING[args.group]}: record with {_FLAGS[args.group]}"]
+    if table.height == 0 and args.by in _NOTHING:
+        notes += [_NOTHING[args.by]]
     answer(args, table, TABLE_COLUMNS[args.by], head, notes=notes)
     return DONE
