@@ -34,12 +34,13 @@ _LINKS = ("nvlink", "xgmi", "ici")
 def compute_peak(device: DeviceInfo, dtype: str | None, tensor_core: bool | None, category: int) -> tuple[str, float] | None:
     """The peak (name of the roof, FLOP/s) for arithmetic of this type on this path; None if the device has none known.
 
-    Elementwise kernels of 16-bit types compute in fp32 registers, so they are held against the fp32 vector peak. On a TPU,
-    whose plane states one peak, everything is held against it, as the compiler normalises FLOPs to bf16.
+    Elementwise kernels of 16-bit types compute in fp32 registers, so they are held against the fp32 vector peak. On a TPU
+    whose plane states a peak everything is held against that of bf16: the FLOPs beside it are normalised to it by the compiler.
     """
     peaks = device.peaks
     if device.kind == "tpu":
-        name = dtype if dtype in ("fp8", "int8", "int4") and dtype in peaks else "bf16"
+        normalised = "trace" in device.sets and bool(device.sets["trace"].peaks)
+        name = dtype if dtype in ("fp8", "int8", "int4") and dtype in peaks and not normalised else "bf16"
         return (name, peaks[name]) if name in peaks else None
     if dtype is None or (dtype.startswith(("int", "bool", "complex")) and dtype != "int8"):
         return None

@@ -93,7 +93,7 @@ def device_info(
         model=_model(match, own),
         kind=kind,
         units=facts.units,
-        memory_bytes=facts.memory_bytes,
+        memory_bytes=facts.memory_bytes or _memory_bytes(kind, match),
         peaks=peaks,
         bandwidths=bandwidths,
         roofs_from=_roofs_from(choice, order, match),
@@ -220,6 +220,11 @@ def _source_text(entry: Device) -> str:
         if key:
             parts.append(f"{group}: {sources[key].text if key in sources else key}")
     return "; ".join(parts)
+
+
+def _memory_bytes(kind: str, match: Match) -> int | None:
+    """A TPU core's memory by the hardware table: its planes state none, and a TPU's name leaves no doubt."""
+    return round(match.entry.memory.bytes * match.scale.memory) if kind == "tpu" and match.entry is not None else None
 
 
 def _trace(row: Mapping[str, Any]) -> RoofSet | None:

@@ -107,6 +107,8 @@ def test_a_tpu_uses_what_its_profile_states_for_the_core_that_ran() -> None:
     assert "cmem_read" not in info.bandwidths  # 0: there is none on this chip
     # what the profile does not state comes from the table
     assert (info.peaks["int8"], info.sources["int8"]) == (1836e12, "vendor")
+    assert info.memory_bytes == 32 * 2**30  # of the table: a TPU's plane states none
+    assert device_info({**V6E, "name": "TPU v5"}).memory_bytes == pytest.approx(102e9 / 2, rel=0.02)  # half a chip
     vendor = device_info(V6E, RoofChoice(roofs="vendor"))
     assert (vendor.peaks["bf16"], vendor.roofs_from) == (918e12, "vendor")
 
