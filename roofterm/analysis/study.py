@@ -419,7 +419,7 @@ class Study:
 
     def _summary(self) -> results.Summary:
         marked = self.steps() if self.given.steps.height else []
-        summary = summarise(self.given, self.work, self.device_lines, self.self_ps, marked, self.flops_total)
+        summary = summarise(self.given, self.work, self.device_lines, self.self_ps, marked, self.flops_total, self.memory)
         part = self.selection(STEADY)
         if part.windows.height:
             # Ranks work side by side: each device counts the time of its own steps.

@@ -7,6 +7,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from roofterm.analysis.intervals import covered
+from roofterm.analysis.memory import Memory
 from roofterm.analysis.steps import US, DeviceLine, exposed_communication
 from roofterm.analysis.work import WorkClass
 from roofterm.results import StepRow, Summary
@@ -22,8 +23,10 @@ def summarise(
     self_ps: NDArray[np.int64],
     steps: list[StepRow],
     flops_total: float | None,
+    memory: Memory,
 ) -> Summary:
-    """Facts of `profile`; `steps` are its step rows, `work` its device work (schema `work.WORK`), `lines` that of each device."""
+    """Facts of `profile`; `steps` are its step rows, `work` its device work (schema `work.WORK`), `lines` that of each device,
+    `memory` its allocators."""
     kernels = work.filter(pl.col("kind") == Kind.KERNEL)
     copies = work.filter(pl.col("kind") != Kind.KERNEL)
     span = _span(profile)
@@ -63,7 +66,7 @@ def summarise(
         threads=_threads(profile),
         process_names=sorted(set(profile.tracks["process_name"].drop_nulls().to_list()) - {""}),
         counter_series=profile.counters["series"].unique().sort().to_list(),
-        peak_mem_bytes=_peak_memory(profile),
+        peak_mem_bytes=_peak_memory(memory),
         min_launch_delay_us=_least_delay(profile, work),
         cpu_top=_top_op(profile),
         device_step_us=_device_steps(steps),
@@ -167,11 +170,11 @@ def _sync(profile: Profile) -> int:
     return int(calls["dur_ps"].sum())
 
 
-def _peak_memory(profile: Profile) -> int | None:
-    """Highest allocated total of any device (or of the host, if no device has memory events), bytes."""
-    memory = profile.memory
-    on_device = memory.filter(pl.col("device_type") != 0)
-    peak = (on_device if on_device.height else memory)["allocated_bytes"].max()
+def _peak_memory(memory: Memory) -> int | None:
+    """Most in use by any allocator of a device (or of the host, if no device has memory events), bytes."""
+    pools = memory.pools.filter("on_device")["pool"]
+    on_device = memory.events.filter(pl.col("pool").is_in(pools.implode()))
+    peak = (on_device if on_device.height else memory.events)["used_bytes"].max()
     return None if peak is None else int(peak)  # type: ignore[arg-type]
 
 

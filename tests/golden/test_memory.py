@@ -163,3 +163,9 @@ def test_device_memory_of_an_op_is_what_was_allocated_within_its_calls():
         assert want > 0
         row = table[op]
         assert (row["calls"], row["device_memory_bytes"], row["self_device_memory_bytes"]) == (len(calls), want, want)
+
+
+def test_the_summarys_peak_is_that_of_the_device_with_the_most_in_use():
+    """XProf's memory profile gives 21,492,671,104 bytes of heap and stack for the fullest of the four cores, 16,106,341,504 of heap."""
+    profile = open_profile(reference("traces/xplane/tpu_v6e_inference.xplane.pb"))
+    assert Study(profile).summary().peak_mem_bytes == 21_492_671_104
