@@ -32,8 +32,9 @@ def evidence_of(evidence: Mapping[str, Any]) -> list[Evidence]:
 
 
 def _label(name: str) -> str:
-    for suffix, _ in _BY_SUFFIX:
-        name = name.removesuffix(suffix).replace(f"{suffix}_by_", "_by_")
+    """The name in words: what its unit says anyway is left out, but for a time, which a count of the same name may stand beside."""
+    for suffix, word in (("_us", " time"), ("_ps", " time"), ("_pct", " share"), ("_bytes", " size")):
+        name = name.removesuffix(suffix) + word if name.endswith(suffix) else name.replace(f"{suffix}_", f"{word}_", 1)
     return name.replace("_", " ")
 
 
@@ -52,11 +53,10 @@ def _text(name: str, value: Any) -> str:
 
 
 def _number(name: str, value: float) -> str:
-    unit = name.partition("_by_")[0]
     for suffix, show in _BY_SUFFIX:
-        if unit.endswith(suffix):
+        if f"{name}_".find(f"{suffix}_") >= 0:
             return show(value)
-    return f"{value:,}" if isinstance(value, int) else figures(value)
+    return f"{value:,.0f}" if value == int(value) else figures(value)
 
 
 def _several(texts: list[str]) -> str:

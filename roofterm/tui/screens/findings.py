@@ -6,7 +6,8 @@ from collections.abc import Hashable
 from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.containers import Horizontal, Vertical
+from textual.containers import Vertical
+from textual.events import Resize
 
 from roofterm.analysis.filters import parse
 from roofterm.analysis.findings import rules
@@ -35,17 +36,12 @@ class FindingsPage(TablePage):
         self._not_asked = ""
 
     def compose(self) -> ComposeResult:
-        with Horizontal():
-            with Vertical():
-                with Vertical(id="findings-panel", classes="framed") as main:
-                    main.border_title = "What to fix first"
-                    yield VirtualTable("findings-table", "nothing found that would be worth the time: see the roofline for what is left")
-                with Vertical(classes="framed below") as below:
-                    below.border_title = "Evidence"
-                    yield DetailPanel("finding-below", definitions=False)
-            with Vertical(classes="side") as side:
-                side.border_title = "Evidence"
-                yield DetailPanel("finding-side", definitions=False)
+        with Vertical(id="findings-panel", classes="framed") as main:
+            main.border_title = "What to fix first"
+            yield VirtualTable("findings-table", "nothing found that would be worth the time: see the roofline for what is left")
+        with Vertical(classes="framed below") as below:
+            below.border_title = "Evidence"
+            yield DetailPanel("finding-below", definitions=False)
 
     def key(self, state: ViewState) -> Hashable:
         return (self.scope(state, "steady"), without_rank(state.filter), state.sorts.get(self.by))
@@ -59,6 +55,7 @@ class FindingsPage(TablePage):
         self.rows = chosen_rows(findings_frame(self._findings), parse(""), sort)
         place = place_of(self.rows, "id", before.name if before else None)
         self.table.show(self.rows.frame, TABLES[self.by], self.rows.order, sort, place or 0)
+        self._fit()
 
     def settle(self, state: ViewState) -> None:
         chosen = state.selection
@@ -82,6 +79,9 @@ class FindingsPage(TablePage):
         finding = self._finding()
         return None if finding is None else finding_details(finding)
 
+    def on_resize(self, event: Resize) -> None:
+        self.call_after_refresh(self._fit)
+
     def action_open(self) -> None:
         finding = self._finding()
         if finding is None:
@@ -94,6 +94,12 @@ class FindingsPage(TablePage):
     def _sort(self, sort: Sort) -> None:
         self.explorer.select(self.selection())
         super()._sort(sort)
+
+    def _fit(self) -> None:
+        """The list as high as its rows, but no more than half: the rest is the evidence's."""
+        framed = 2 if self.screen.has_class("-framed") else 0
+        wanted = max(self.table.rows(), 2) + 1 + framed
+        self.query_one("#findings-panel").styles.height = min(wanted, max(self.size.height // 2, 4))
 
     def _finding(self) -> Finding | None:
         at = self.table.row_id()

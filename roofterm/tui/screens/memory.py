@@ -173,7 +173,9 @@ class MemoryPage(TablePage):
 
     def action_view(self, by: int) -> None:
         state = self.explorer.state
-        view = VIEWS[(VIEWS.index(self._view(state)) + by) % len(VIEWS)]
+        known = self._views()
+        now = self._view(state)
+        view = known[(known.index(now) + by) % len(known)] if now in known else known[0]
         self.explorer.change(changed(state, views={**state.views, self.SCREEN: view}))
 
     def action_pool(self, by: int) -> None:
@@ -190,6 +192,16 @@ class MemoryPage(TablePage):
             self.curve.zoom(direction, (start, end - start))
 
     # What is asked
+
+    def _views(self) -> list[str]:
+        """The views that have a row."""
+        report = self._answer.report if self._answer else None
+        empty = (
+            set()
+            if report is None
+            else {name for name, rows in (("memory_step", report.steps), ("memory_pressure", report.pressure)) if not rows}
+        )
+        return [view for view in VIEWS if view not in empty]
 
     def _view(self, state: ViewState) -> str:
         view = state.views.get(self.SCREEN, VIEWS[0])

@@ -14,7 +14,7 @@ from roofterm.tui.widgets.glyphs import Look, shown
 from roofterm.tui.widgets.line_widget import LineWidget, Piece
 
 LABEL = 12
-"""cells of the labels' column"""
+"""cells of the labels' column at least; with room for values it grows to a quarter of the width"""
 
 
 @dataclass(frozen=True)
@@ -91,19 +91,21 @@ def detail_lines(details: Details, width: int, palette: Palette, look: Look, def
     """Lines of pieces, each at most `width` cells and one more of margin."""
     lines: list[list[Piece]] = [[(" " + part, palette.strong)] for part in wrapped(details.title, width, look)]
     lines.append([])
+    longest = max((cell_width(safe_text(fact.label)) for fact in details.facts if fact.value), default=0)
+    column = max(LABEL, min(longest + 2, width // 4))
     for fact in details.facts:
         if not fact.value:
             if lines[-1]:
                 lines.append([])
             lines.append([(" " + shown(fact.label, width, look), palette.accent)])
             continue
-        label = shown(fact.label, LABEL - 1, look)
-        values = wrapped(fact.value, max(width - LABEL, 8), look) or [""]
-        lines.append([(" " + label + " " * (LABEL - cell_width(label)), palette.muted), (values[0], palette.text)])
-        lines += [[(" " * (LABEL + 1), palette.text), (value, palette.text)] for value in values[1:]]
+        label = shown(fact.label, column - 1, look)
+        values = wrapped(fact.value, max(width - column, 8), look) or [""]
+        lines.append([(" " + label + " " * (column - cell_width(label)), palette.muted), (values[0], palette.text)])
+        lines += [[(" " * (column + 1), palette.text), (value, palette.text)] for value in values[1:]]
         if definitions and fact.about:
             lines += [
-                [(" " * (LABEL + 1), palette.muted), (part, palette.muted)] for part in wrapped(fact.about, max(width - LABEL, 8), look)
+                [(" " * (column + 1), palette.muted), (part, palette.muted)] for part in wrapped(fact.about, max(width - column, 8), look)
             ]
     return lines
 

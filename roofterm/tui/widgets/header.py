@@ -57,7 +57,7 @@ class Tabs(LineWidget):
 
     def render_line(self, y: int) -> Strip:
         pieces: list[Piece] = []
-        for letters, margin in ((99, 1), (99, 0), (4, 0), (0, 0)):
+        for letters, margin in ((99, 1), (99, 0), (5, 0), (4, 0), (3, 0), (0, 0)):
             pieces = self._pieces(letters, " " * margin)
             if pieces_width(pieces) <= self.size.width:
                 break

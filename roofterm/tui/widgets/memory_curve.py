@@ -12,7 +12,6 @@ from textual.events import Click
 from textual.message import Message
 from textual.strip import Strip
 
-from roofterm.text.safe import cell_width
 from roofterm.text.units import UNKNOWN, bytes_text
 from roofterm.tui.messages import EdgeReached
 from roofterm.tui.widgets.axis import exact_time, time_ticks
@@ -188,12 +187,10 @@ class MemoryCurve(LineWidget, can_focus=True):
     def _head(self) -> list[Piece]:
         p, reading = self.palette, self.reading()
         pieces: list[Piece] = [(" " + shown(self.curve.title, 40, self.look), p.strong)]
-        if self.curve.note:
-            pieces.append(("  " + self.curve.note, p.muted))
+        if not self.has_focus:
+            return [*pieces, ("  " + self.curve.note, p.muted)]
         text = UNKNOWN if reading.bytes is None else bytes_text(reading.bytes)
-        here = f"{text} at {exact_time(round_ps(reading.time_ps - self.curve.zero_ps))} "
-        room = self.size.width - sum(cell_width(part) for part, _ in pieces) - 2
-        return [*pieces, ("  ", p.text), (aligned(here, room, self.look, right=True), p.text)] if room > len(here) else pieces
+        return [*pieces, (f"  {text} at {exact_time(round_ps(reading.time_ps - self.curve.zero_ps))}", p.text)]
 
     def _marks(self) -> list[Piece]:
         """The cursor, the peak and failed allocations, above their cells."""
