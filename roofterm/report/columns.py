@@ -48,6 +48,7 @@ from roofterm.report.fields import (
     Column,
     amount,
     byte_rate,
+    byte_rise,
     intensity_text,
     rise,
     time_rise,
@@ -322,6 +323,18 @@ _AS_TIMES = {"base": duration_us, "new": duration_us, "change": time_rise, "spre
 TIME_CHANGE_COLUMNS = tuple(replace(column, text=_AS_TIMES.get(column.name, column.text)) for column in CHANGE_COLUMNS)
 """The same where all values are times (us)."""
 
+
+AGAINST_COLUMNS = (
+    Column("change", "change", time_rise, about="less the baseline's: times of one step, of collectives and iterations the mean call"),
+    Column("change_pct", "%", rise, short="change %", about="change by what it was in the baseline"),
+    Column("base", "base", duration_us, about="in the baseline; unknown: it has no such row"),
+)
+"""What a table shows beside its own figures when it is held against a baseline; texts for sizes and shares in `AGAINST_TEXTS`."""
+
+AGAINST_TEXTS = {
+    "bytes": {"change": byte_rise, "base": bytes_text},
+    "pct": {"change": rise, "base": pct},
+}
 
 DEVICE_COLUMNS = (
     Column("id", "id", words, right=False, least=16),

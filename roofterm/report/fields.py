@@ -75,6 +75,11 @@ def time_rise(value: float | None) -> str:
     return ("+" if value is not None and value > 0 else "") + duration_us(value)
 
 
+def byte_rise(value: float | None) -> str:
+    """A change of a size, with its sign."""
+    return ("+" if value is not None and value > 0 else "") + bytes_text(value)
+
+
 def intensity_text(value: float | None) -> str:
     return UNKNOWN if value is None else si(value) if value >= 1000 else figures(value)
 

@@ -1,26 +1,76 @@
-"""A second profile to compare with: opened beside the one shown, matched with it once, and joined to the tables that speak of it."""
+"""A second profile to compare with: opened beside the one shown, matched with it once, and joined to every table."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from roofterm.tui.options import Options
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from roofterm.analysis.compare import Comparison
     from roofterm.analysis.study import Study
+
+LEVELS = {"kernel": "kernel", "category": "category", "op": "host op"}
+"""Tables whose rows a comparison tells, and its level of them: times of one step."""
+
+KEYS: dict[str, tuple[tuple[str, ...], str]] = {
+    "collective": (("name", "group", "group_size", "message_bytes"), "mean_us"),
+    "iteration": (("name",), "mean_us"),
+    "ranks": (("rank",), "step_us"),
+    "groups": (("name",), "total_us"),
+    "findings": (("id",), "time_at_stake_us"),
+    "roofline": (("level", "name", "shapes"), "pct_of_roof"),
+    "memory_op": (("name",), "peak_bytes"),
+    "memory_pool": (("rank", "name"), "peak_bytes"),
+    "memory_step": (("name",), "peak_bytes"),
+    "memory_pressure": (("name",), "us_per_step"),
+}
+"""Tables that are matched row by row: by which columns, and the figure that is held against the baseline's."""
+
+MOST_KEPT = 12
 
 
 @dataclass(frozen=True, eq=False)
 class Baseline:
-    """Two are never equal: what was drawn with one is drawn anew with another."""
+    """Two are never equal: what was drawn with one is drawn anew with another. Asked by the desk's thread."""
 
     title: str
     study: Study
     comparison: Comparison
     """from the baseline to the profile shown"""
+    _kept: dict[tuple[str, int], tuple[pl.DataFrame, pl.DataFrame]] = field(default_factory=dict)
+    """a table as it was given, which keeps its id, and as it was joined"""
+
+    def joined(self, table: str, frame: pl.DataFrame, base: Callable[[Study], pl.DataFrame] | None = None) -> pl.DataFrame:
+        """The frame with the columns of `against.ADDED`, as it is where the table is not compared; `base` makes the baseline's own."""
+        from roofterm.analysis.against import against_changes, against_rows, against_value
+
+        known = self._kept.get((table, id(frame)))
+        if known is not None:
+            return known[1]
+        if table == "step":
+            found = against_value(frame, self.comparison.facts["step_us"][0], "dur_us")
+        elif table in LEVELS:
+            found = against_changes(frame, self.comparison.changes, LEVELS[table])
+        elif table in KEYS and base is not None:
+            found = against_rows(frame, base(self.study), *KEYS[table])
+        else:
+            return frame
+        while len(self._kept) >= MOST_KEPT:
+            del self._kept[next(iter(self._kept))]
+        self._kept[table, id(frame)] = frame, found
+        return found
+
+    @property
+    def gist(self) -> str:
+        """What the comparison comes to, in a sentence."""
+        from roofterm.analysis.compare_notes import notes
+
+        return next(iter(notes(self.comparison)), "nothing to compare")
 
 
 def open_baseline(paths: Sequence[str], options: Options) -> Study:

@@ -198,6 +198,26 @@ def known_first(columns: Sequence[Column], frame: pl.DataFrame) -> list[Column]:
     return [replace(c, priority=LAST) if c.key in empty and c.priority else c for c in columns]
 
 
+_AGAINST_UNITS = {"roofline": "pct", "memory_op": "bytes", "memory_pool": "bytes", "memory_step": "bytes"}
+"""Unit of the figure that a table holds against the baseline's, where that is no time."""
+
+
+def against_columns(table: str) -> tuple[Column, ...]:
+    """Columns that hold a table against a baseline."""
+    texts = printed.AGAINST_TEXTS.get(_AGAINST_UNITS.get(table, ""), {})
+    fields = [replace(field, text=texts.get(field.name, field.text)) for field in printed.AGAINST_COLUMNS]
+    places = (At("change", 0, 10), At("change_pct", 1, 8, tint=None if table == "roofline" else "rise"), At("base", 3, 9))
+    return laid_out(fields, named(""), *places)[1:]
+
+
+def columns_of(table: str, frame: pl.DataFrame) -> list[Column]:
+    """The columns of a table for the frame that it shows: held against a baseline if the frame is, what is unknown giving way first."""
+    columns = TABLES[table]
+    if "base" in frame.columns and table not in ("figures", "changes"):
+        columns = (columns[0], *against_columns(table), *columns[1:])
+    return known_first(columns, frame)
+
+
 def definition(name: str) -> str:
     """A figure's definition from the glossary, with its source; empty if it has none."""
     entry = find(name)
@@ -206,12 +226,15 @@ def definition(name: str) -> str:
 
 def row_details(table: str, row: Mapping[str, Any], extra: Sequence[Fact] = ()) -> Details:
     """Everything that a row of a table says, unknown figures left out."""
+    columns = TABLES[table][1:]
+    if "base" in row and table not in ("figures", "changes"):
+        columns = (*columns, *against_columns(table))
     facts = [
         Fact(column.label or "note", column.show(row[column.key]), definition(column.key) or column.about)
-        for column in TABLES[table][1:]
+        for column in columns
         if column.draw is None and row.get(column.key) not in (None, "", [])
     ]
-    unknown = [column.label for column in TABLES[table][1:] if column.label and row.get(column.key, "") is None]
+    unknown = [column.label for column in columns if column.label and row.get(column.key, "") is None]
     if unknown:
         facts.append(Fact("unknown", ", ".join(unknown), "the profile does not tell"))
     return Details(str(row["name"]), [*facts, *extra])

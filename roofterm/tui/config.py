@@ -42,7 +42,7 @@ class Look(msgspec.Struct, frozen=True):
 
 CHOICES: dict[str, tuple[str, ...]] = {
     "theme": ("auto", *get_args(ThemeName)),
-    "start": tuple(name for name, _, _ in keymap.SCREENS),
+    "start": tuple(name for name, _, _ in keymap.SCREENS if name != "compare"),
     "glyphs": ("auto", *get_args(GlyphSet)),
     "color": ("auto", *get_args(Colour)),
 }

@@ -76,7 +76,7 @@ def fitted(view: ViewState, opened: Opened) -> ViewState:
     window = view.window_ps if view.window_ps is not None and view.window_ps[0] < view.window_ps[1] else None
     return changed(
         view,
-        screen=view.screen if view.screen in opened.pages else next(iter(opened.pages)),
+        screen=view.screen if view.screen in opened.pages and view.screen != "compare" else next(iter(opened.pages)),
         by=view.by if view.by in TABLES else opened.first_table,
         level=view.level if view.level in ("op", "program") else "op",
         filter=view.filter if _is_filter(view.filter) else "",

@@ -20,6 +20,7 @@ from roofterm.tui.state import Sort
 
 if TYPE_CHECKING:
     from roofterm.analysis.study import Study
+    from roofterm.tui.baseline import Baseline
 
 
 class Rows(NamedTuple):
@@ -35,14 +36,24 @@ def chosen_rows(frame: pl.DataFrame, wanted: Filter, sort: Sort | None) -> Rows:
     return _chosen(RowIndex(frame), wanted, sort)
 
 
-def table_rows(study: Study, by: str, scope: Scope, wanted: Filter, sort: Sort | None, book: RowBook | None = None) -> Rows:
+def table_rows(
+    study: Study,
+    by: str,
+    scope: Scope,
+    wanted: Filter,
+    sort: Sort | None,
+    book: RowBook | None = None,
+    baseline: Baseline | None = None,
+) -> Rows:
     """A table's rows by the filter: what its columns do not answer is asked of the slices that it is made of.
 
-    `book` keeps what the next question about the same table needs.
+    `book` keeps what the next question about the same table needs; with a baseline every row is held against it.
     """
     _, rest = split_by_columns(wanted, TABLES[by])
     of_slices, unknown = split_for_slices(rest)
     frame = study.table(by, msgspec.structs.replace(scope, where=of_slices.text))
+    if baseline is not None:
+        frame = baseline.joined(by, frame, lambda base: base.table(by))
     answered = Filter(wanted.text, tuple(term for term in wanted.terms if term not in rest.terms))
     index = RowIndex(frame) if book is None else book.index(frame)
     return _chosen(index, answered, sort)._replace(not_asked=unknown.text)

@@ -14,7 +14,7 @@ from roofterm.analysis.filters import Filter, parse
 from roofterm.report.changes import LEVEL_TITLES, STATUS, change_texts, limiter_text
 from roofterm.text.safe import safe_text
 from roofterm.text.units import count
-from roofterm.tui.columns import TABLES, known_first, row_details
+from roofterm.tui.columns import row_details
 from roofterm.tui.opened import Opened
 from roofterm.tui.rows import Rows, chosen_rows, place_of
 from roofterm.tui.state import Selection, Sort, ViewState, changed
@@ -73,10 +73,9 @@ class ComparePage(TablePage):
         before = self.selection()
         changes = baseline.comparison.changes
         self._answer = await self.explorer.app_.desk.ask(lambda: asked(changes, self._level, parse(state.filter), sort))
-        self.rows = self._answer.rows
         self.query_one("#compare-panel").border_title = LEVEL_TITLES.get(self._level, self._level).capitalize()
-        place = place_of(self.rows, "name", before.name if before else None)
-        self.table.show(self.rows.frame, known_first(TABLES[self.by], self.rows.frame), self.rows.order, sort, place or 0)
+        rows = self._answer.rows
+        self.show_rows(rows, sort, place_of(rows, "name", before.name if before else None))
         self._say()
 
     def settle(self, state: ViewState) -> None:
@@ -88,9 +87,7 @@ class ComparePage(TablePage):
     def status(self) -> tuple[str, str]:
         if self._answer is None or self.rows is None:
             return "comparing ...", ""
-        shown, whole = len(self.rows.order), self.rows.frame.height
-        noun = "figures" if self._level == "step" else "changes"
-        parts = [f"{count(shown)} of {count(whole)} {noun}" if shown != whole else f"{count(whole)} {noun}"]
+        parts = [self.count_text()]
         if self._answer.same:
             parts.append(f"{count(self._answer.same)} unchanged left out")
         if self.rows.not_asked:

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import ClassVar
 
+import polars as pl
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.events import Resize
 
-from roofterm.analysis.filters import parse
+from roofterm.analysis.filters import Filter, parse
 from roofterm.analysis.findings import rules
+from roofterm.analysis.scope import Scope
+from roofterm.analysis.study import Study
 from roofterm.report.evidence import evidence_of
 from roofterm.results import Finding
 from roofterm.text.units import count, duration_us, pct
-from roofterm.tui.columns import TABLES, definition
+from roofterm.tui.columns import definition
 from roofterm.tui.frames import findings_frame
 from roofterm.tui.opened import Opened
 from roofterm.tui.rows import chosen_rows, place_of
@@ -27,6 +30,7 @@ from roofterm.tui.widgets.table import VirtualTable
 
 class FindingsPage(TablePage):
     SCREEN = "findings"
+    NATURAL = Sort("time_at_stake_us")
     TELLS_BELOW: ClassVar[bool] = True
 
     def __init__(self, opened: Opened) -> None:
@@ -49,12 +53,11 @@ class FindingsPage(TablePage):
     async def load(self, state: ViewState) -> None:
         scope, sort = self.scope(state, "steady"), state.sorts.get(self.by)
         study = self.opened.study
-        self._findings, self._part = await self.explorer.app_.desk.ask(lambda: (study.findings(scope), study.selection(scope).text))
+        self._findings, frame, self._part = await self.explorer.app_.desk.ask(lambda: self._ask(study, scope))
         self._not_asked = parse(without_rank(state.filter)).text
         before = self.selection()
-        self.rows = chosen_rows(findings_frame(self._findings), parse(""), sort)
-        place = place_of(self.rows, "id", before.name if before else None)
-        self.table.show(self.rows.frame, TABLES[self.by], self.rows.order, sort, place or 0)
+        rows = chosen_rows(frame, Filter(), sort)
+        self.show_rows(rows, sort, place_of(rows, "id", before.name if before else None))
         self._fit()
 
     def settle(self, state: ViewState) -> None:
@@ -91,9 +94,14 @@ class FindingsPage(TablePage):
         else:
             self.explorer.follow(target)
 
-    def _sort(self, sort: Sort) -> None:
+    def sort(self, sort: Sort) -> None:
         self.explorer.select(self.selection())
-        super()._sort(sort)
+        super().sort(sort)
+
+    def _ask(self, study: Study, scope: Scope) -> tuple[list[Finding], pl.DataFrame, str]:
+        found = study.findings(scope)
+        frame = self.against(findings_frame(found), lambda base: findings_frame(base.findings()))
+        return found, frame, study.selection(scope).text
 
     def _fit(self) -> None:
         """The list as high as its rows, but no more than half: the rest is the evidence's."""

@@ -14,9 +14,10 @@ from textual.events import Resize
 
 from roofterm.analysis.filters import parse, subset
 from roofterm.analysis.memory import Course, memory_course
+from roofterm.analysis.study import Study
 from roofterm.results import MemoryPool, MemoryReport
 from roofterm.text.units import bytes_text, count, pct
-from roofterm.tui.columns import NOUNS, TABLES, known_first, row_details
+from roofterm.tui.columns import NOUNS, row_details
 from roofterm.tui.frames import step_number
 from roofterm.tui.messages import EdgeReached
 from roofterm.tui.opened import Opened
@@ -87,10 +88,9 @@ class MemoryPage(TablePage):
         answer = await self.explorer.app_.desk.ask(lambda: self._ask(state, sort))
         if answer is None:
             return
-        self._answer, self.rows = answer, answer.rows
+        self._answer = answer
         self.query_one("#memory-panel").border_title = NOUNS[self.by].capitalize()
-        place = place_of(self.rows, "name", before.name if before else None)
-        self.table.show(self.rows.frame, known_first(TABLES[self.by], self.rows.frame), self.rows.order, sort, place or 0)
+        self.show_rows(answer.rows, sort, place_of(answer.rows, "name", before.name if before else None))
         part = (self._pool, answer.window_ps)
         if part != self._shown_part:
             self._shown_part = part
@@ -108,8 +108,7 @@ class MemoryPage(TablePage):
     def status(self) -> tuple[str, str]:
         if self._answer is None or self.rows is None:
             return "reading the allocations ...", ""
-        shown, whole = len(self.rows.order), self.rows.frame.height
-        parts = [f"{count(shown)} of {count(whole)} {NOUNS[self.by]}" if shown != whole else f"{count(whole)} {NOUNS[self.by]}"]
+        parts = [self.count_text()]
         pools = self._answer.report.pools
         if len(pools) > 1 and self.by in ("memory_op", "memory_step"):
             parts.append(f"allocator {self._pool + 1} of {count(len(pools))}, n shows the next")
@@ -216,7 +215,9 @@ class MemoryPage(TablePage):
         window = self._window(state, pool)
         whole = _span(study.memory.events)
         by = self._view(state)
-        frame = _frame(by, report, study.memory_ops(window), pool)
+        frame = self.against(
+            _frame(by, report, study.memory_ops(window), pool), lambda base: _base_frame(by, base, report.pools[pool].name)
+        )
         asked, rest = subset(parse(state.filter), FIELDS) if by == "memory_op" else (parse(""), parse(state.filter))
         events = study.memory.events.filter((pl.col("pool") == pool) & ~pl.col("out_of_memory"))
         course = memory_course(study.memory, pool)
@@ -323,13 +324,20 @@ def _span(events: pl.DataFrame) -> tuple[int, int]:
     return (int(events["time_ps"][0]), int(events["time_ps"][-1]) + 1) if events.height else (0, 1)
 
 
+def _base_frame(by: str, base: Study, pool: str) -> pl.DataFrame:
+    """A view of the baseline, of its allocator of the same name; without rows where it has none."""
+    report = base.memory_report() or MemoryReport([], [], [], [])
+    at = next((at for at, one in enumerate(report.pools) if one.name == pool), len(report.pools))
+    return _frame(by, report, base.memory_ops(), at)
+
+
 def _frame(by: str, report: MemoryReport, ops: pl.DataFrame, pool: int) -> pl.DataFrame:
     """The rows of a view: of one pool, of all allocators, or of the calls to the driver."""
     if by == "memory_op":
         return ops.filter(pl.col("pool") == pool).rename({"op": "name"}).with_columns(pl.col("name").fill_null(OUTSIDE))
     if by == "memory_pool":
         records = [{**msgspec.structs.asdict(one), "pool": at, "failed": len(one.out_of_memory_us)} for at, one in enumerate(report.pools)]
-        return pl.DataFrame(records, infer_schema_length=None)
+        return pl.DataFrame(records, schema=_POOLS, strict=False)
     if by == "memory_step":
         records = [{"name": one.step, **msgspec.structs.asdict(one)} for one in report.steps if one.pool == pool]
         return pl.DataFrame(records, schema=_STEPS, strict=False)
@@ -340,6 +348,14 @@ _STEPS = pl.Schema(
     {
         "name": pl.String(),
         **dict.fromkeys(("peak_bytes", "last_bytes", "allocations", "allocated_bytes", "freed_bytes"), pl.Int64()),
+    }
+)
+_POOLS = pl.Schema(
+    {
+        **dict.fromkeys(("name", "host", "peak_op", "peak_step"), pl.String()),
+        **dict.fromkeys(("rank", "device", "pool", "allocations", "frees", "failed"), pl.Int64()),
+        **dict.fromkeys([name for name in MemoryPool.__struct_fields__ if name.endswith("_bytes")], pl.Int64()),
+        **dict.fromkeys(("peak_us", "peak_pct"), pl.Float64()),
     }
 )
 _PRESSURE = pl.Schema(

@@ -12,7 +12,7 @@ from textual.events import Resize
 from roofterm.analysis.filters import parse
 from roofterm.results import Finding, Roofline
 from roofterm.text.units import count, duration_us
-from roofterm.tui.columns import NOUNS, TABLES, known_first
+from roofterm.tui.columns import NOUNS, columns_of
 from roofterm.tui.exporting import Export, rows_export
 from roofterm.tui.messages import EdgeReached
 from roofterm.tui.opened import Opened
@@ -144,9 +144,9 @@ class OverviewPage(Page):
 
     def _tables(self, state: ViewState) -> tuple[Rows, Rows, str]:
         study, scope, wanted = self.opened.study, self.scope(state, "steady"), parse(state.filter)
-        by_time = None if study.work.height else Sort("self_us")
-        kernels = table_rows(study, self.opened.first_table, scope, wanted, by_time, self.opened.book)
-        return kernels, table_rows(study, "category", scope, wanted, None, self.opened.book), study.selection(scope).text
+        by_time, against = None if study.work.height else Sort("self_us"), self.explorer.baseline
+        kernels = table_rows(study, self.opened.first_table, scope, wanted, by_time, self.opened.book, against)
+        return kernels, table_rows(study, "category", scope, wanted, None, self.opened.book, against), study.selection(scope).text
 
     def _judged(self) -> tuple[list[Finding], Roofline, list[Warning]]:
         study = self.opened.study
@@ -163,10 +163,10 @@ class OverviewPage(Page):
     def _draw_tables(self) -> None:
         if self._kernels is not None and self._categories is not None:
             self.query_one("#top-kernels", VirtualTable).show(
-                self._kernels.frame, known_first(TABLES[self.opened.first_table], self._kernels.frame), self._kernels.order
+                self._kernels.frame, columns_of(self.opened.first_table, self._kernels.frame), self._kernels.order
             )
             self.query_one("#top-categories", VirtualTable).show(
-                self._categories.frame, known_first(TABLES["category"], self._categories.frame), self._categories.order
+                self._categories.frame, columns_of("category", self._categories.frame), self._categories.order
             )
 
     def _draw_lines(self) -> None:

@@ -19,7 +19,7 @@ from roofterm.report.rank_table import group_records, rank_table
 from roofterm.report.ranks_text import called, verdict
 from roofterm.results import RankGroup, RankRow
 from roofterm.text.units import count
-from roofterm.tui.columns import NOUNS, TABLES, known_first, row_details
+from roofterm.tui.columns import NOUNS, row_details
 from roofterm.tui.messages import EdgeReached, RowHighlighted
 from roofterm.tui.opened import Opened
 from roofterm.tui.rows import Rows, chosen_rows, place_of
@@ -58,6 +58,7 @@ class Answer(NamedTuple):
 
 class RanksPage(TablePage):
     SCREEN = "ranks"
+    NATURAL = Sort("rank", False)
     TELLS_BELOW: ClassVar[bool] = False
 
     def __init__(self, opened: Opened) -> None:
@@ -88,10 +89,9 @@ class RanksPage(TablePage):
         sort = state.sorts.get(self.by)
         before = self.selection()
         self._answer = await self.explorer.app_.desk.ask(lambda: self._ask(state, sort))
-        self.rows = self._answer.rows
+        rows = self._answer.rows
         self.query_one("#ranks-panel").border_title = NOUNS[self.by].capitalize()
-        place = place_of(self.rows, "name", before.name if before else None)
-        self.table.show(self.rows.frame, known_first(TABLES[self.by], self.rows.frame), self.rows.order, sort, place or 0)
+        self.show_rows(rows, sort, place_of(rows, "name", before.name if before else None))
         if not self._figure:
             waits = self._answer.steps["kept_waiting_us"]
             self._figure = "kept_waiting_us" if waits.null_count() < waits.len() and (waits.max() or 0) else "dur_us"
@@ -114,9 +114,7 @@ class RanksPage(TablePage):
     def status(self) -> tuple[str, str]:
         if self._answer is None or self.rows is None:
             return "matching the collectives ...", ""
-        shown, whole = len(self.rows.order), self.rows.frame.height
-        noun = NOUNS[self.by]
-        text = f"{count(shown)} of {count(whole)} {noun}" if shown != whole else f"{count(whole)} {noun}"
+        text = self.count_text()
         counted = {row.steps for row in self._answer.ranks}
         steps = f"means of {count(max(counted))} steady step{'s' if max(counted) != 1 else ''}" if max(counted, default=0) else "whole file"
         return f"{text} · {steps if self.by == 'ranks' else 'means a step and device'}", self.cursor_text()
@@ -199,11 +197,11 @@ class RanksPage(TablePage):
         ranks = study.ranks()
         said = list(dict.fromkeys([verdict(ranks), *rank_notes(study, ranks)]))
         if self.by == "groups":
-            frame = groups_frame(study.rank_groups())
+            frame = self.against(groups_frame(study.rank_groups()), lambda base: groups_frame(base.rank_groups()))
             return Answer(ranks, study.rank_steps(), chosen_rows(frame, parse(""), sort), said)
         names = pl.Series("name", [called(row) for row in ranks], dtype=pl.String)
         marks = pl.Series("mark", ["late" if row.late else "" for row in ranks], dtype=pl.String)
-        frame = rank_table(ranks).with_columns(names, marks)
+        frame = self.against(rank_table(ranks).with_columns(names, marks), lambda base: rank_table(base.ranks()))
         asked, _ = subset(parse(with_term(state.filter, "rank", None)), FIELDS)
         return Answer(ranks, study.rank_steps(), chosen_rows(frame, asked, sort), said)
 

@@ -16,7 +16,7 @@ from roofterm.report.as_json import roofline_json
 from roofterm.report.roofline_table import roofline_frame
 from roofterm.results import Coverage, Roofline, RooflineRow
 from roofterm.text.units import count, pct
-from roofterm.tui.columns import TABLES, known_first, row_details
+from roofterm.tui.columns import columns_of, row_details
 from roofterm.tui.exporting import Export, TableExport
 from roofterm.tui.messages import RowHighlighted
 from roofterm.tui.opened import Opened
@@ -72,7 +72,7 @@ class RooflinePage(Page):
             self._drawn = drawn
         everything = len(answer.rows.order) == answer.rows.frame.height
         self.plot.limit(None if everything else np.isin(np.arange(answer.rows.frame.height), answer.rows.order))
-        self.table.show(answer.rows.frame, known_first(TABLES["roofline"], answer.rows.frame), answer.rows.order, Sort("time_us"))
+        self.table.show(answer.rows.frame, columns_of("roofline", answer.rows.frame), answer.rows.order, Sort("time_us"))
 
     def settle(self, state: ViewState) -> None:
         chosen, here = state.selection, self.selection()

@@ -165,7 +165,10 @@ class VirtualTable(LineWidget, can_focus=True):
 
     def on_resize(self) -> None:
         self._forget()
+        before = self.top
         self._show_cursor()
+        if self.top != before:
+            self.refresh()  # it was drawn by the size that it had while it was filled
 
     def _header_strip(self) -> Strip:
         style = self.palette.header
