@@ -172,7 +172,7 @@ def _sync(profile: Profile) -> int:
 
 def _peak_memory(memory: Memory) -> int | None:
     """Most in use by any allocator of a device (or of the host, if no device has memory events), bytes."""
-    pools = memory.pools.filter("on_device")["pool"]
+    pools = memory.pools["on_device"].arg_true()
     on_device = memory.events.filter(pl.col("pool").is_in(pools.implode()))
     peak = (on_device if on_device.height else memory.events)["used_bytes"].max()
     return None if peak is None else int(peak)  # type: ignore[arg-type]
