@@ -8,7 +8,7 @@ import pytest
 
 from roofterm.text.safe import cell_width
 from roofterm.tui.keymap import SCREENS
-from tests.tui.harness import ASCII, COLOURLESS, PLAIN, SIZES, explorer, go_to, press, screen_lines, screen_text
+from tests.tui.harness import ASCII, COLOURLESS, PLAIN, SIZES, explorer, go_to, press, screen_lines, screen_text, state
 
 NAMES = [name for name, _, _ in SCREENS]
 LOOKS = {"colour": PLAIN, "no colour": COLOURLESS, "ascii": ASCII}
@@ -194,3 +194,10 @@ async def test_markup_escapes_and_bidi_stay_text_and_lines_stay_straight():
         assert r"\x1b[31mescape" in text
         assert r"\u202eand bidi" in text
         assert {cell_width(line) for line in screen_lines(pilot)} == {120}
+
+
+async def test_looking_at_the_roofline_chooses_nothing():
+    """The first row may have no place among the roofs; going on to Ops shows kernels as before."""
+    async with explorer((80, 24), "2 3") as pilot:
+        assert state(pilot).by == "kernel"
+        assert state(pilot).selection is None

@@ -337,6 +337,23 @@ async def test_a_slice_is_revealed_at_a_size_that_can_be_seen() -> None:
         assert place.cursor_ps == 2 * 10**9
 
 
+async def test_a_revealed_slice_keeps_the_cursor_beside_a_longer_one_in_its_cell() -> None:
+    """At 20 cells of 10 ns, slice 1 (3 ns) shares its cell with slice 2 (6 ns)."""
+    slices = [Slice(0, 0, 30, "a"), Slice(0, 50, 3, "short"), Slice(0, 53, 6, "long"), Slice(0, 150, 50, "b")]
+    app = Shown(slices=slices)
+    async with app.run_test(size=(40, 12)) as pilot:
+        app.view.reveal(1)
+        await pilot.pause()
+        assert app.view.slice_id == 1
+        await press(pilot, "0")
+        assert app.view.slice_id == 1
+        await pilot.resize_terminal(60, 14)
+        await pilot.pause()
+        assert app.view.slice_id == 1
+        await press(pilot, "right")
+        assert app.view.slice_id in (2, 3)
+
+
 async def test_lanes_scroll_with_the_cursor_and_the_busy_line_stays() -> None:
     tracks = [Track(TrackKind.DEVICE, f"stream {n}", device=0, stream=n) for n in range(30)]
     app = Shown(tracks, [Slice(n, 0, 10, "k") for n in range(30)])

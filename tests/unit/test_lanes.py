@@ -99,7 +99,8 @@ def test_a_filter_leaves_out_slices_and_the_lanes_without_any() -> None:
     assert [g.label for g in lanes.groups] == ["GPU0 stream 7"]
     assert owners(lanes.groups[0].rows[0], 10) == [None] * 5 + [1] * 5
     inner = Lanes.build(profile, category, keep=np.array([False, False, False, True]))
-    assert inner.place(3) == (0, 1)
+    assert inner.place(3) == (0, 0)  # the only lane that is left, though it shows the second depth
+    assert inner.groups[0].depths == [1]
     # Filtered or not, the device is as busy as it was.
     assert busy_ps(inner.busy[0], Window(0, 10_000, 1).edges()).tolist() == [10_000]
 

@@ -75,6 +75,8 @@ class RooflinePage(Page):
         self.table.show(answer.rows.frame, columns_of("roofline", answer.rows.frame), answer.rows.order, Sort("time_us"))
 
     def settle(self, state: ViewState) -> None:
+        if not self.has_class("-table") and self.plot.cursor is not None:
+            self._to_row(self.plot.cursor)  # not every row has a place among the roofs: the plot's cursor may not be on the first
         chosen, here = state.selection, self.selection()
         if self._answer is None or chosen is None or state.level != "op" or (here is not None and here.name in (chosen.name, chosen.op)):
             return
@@ -137,10 +139,8 @@ class RooflinePage(Page):
 
     @on(PointHighlighted)
     def _point(self, event: PointHighlighted) -> None:
-        if self._answer is not None and not self.has_class("-table"):
-            places = np.flatnonzero(self._answer.rows.order == event.row)
-            if places.size:
-                self.table.go(int(places[0]))
+        if not self.has_class("-table"):
+            self._to_row(event.row)
         self.explorer.tell()
 
     @on(PointSelected)
@@ -176,6 +176,13 @@ class RooflinePage(Page):
         state = self.explorer.state
         self.explorer.change(changed(state, infeed=not state.infeed))
         self.explorer.notice("with infeed and outfeed" if not state.infeed else "without infeed and outfeed")
+
+    def _to_row(self, row: int) -> None:
+        """The table's cursor on a row of the frame."""
+        if self._answer is not None:
+            places = np.flatnonzero(self._answer.rows.order == row)
+            if places.size:
+                self.table.go(int(places[0]))
 
     def _highlight(self, row: int) -> None:
         """The plot's cursor on a row, if that has a place among the roofs."""

@@ -37,6 +37,8 @@ class Answer(NamedTuple):
     lanes: Lanes
     shown: int
     """slices that the filter lets through"""
+    first: int | None
+    """the first of them"""
     not_asked: str
 
 
@@ -64,6 +66,8 @@ class TimelinePage(Page):
         answer = await self.explorer.app_.desk.ask(lambda: self._ask(state.filter))
         self.lanes.show(answer.lanes, self._steps, keep_window=self._answer is not None)
         self._answer = answer
+        if state.filter and self.lanes.slice_id is None and answer.first is not None:
+            self.lanes.reveal(answer.first)
 
     def settle(self, state: ViewState) -> None:
         """Follow the state's step, window and selection, each when it changes, so that panning stays free."""
@@ -164,7 +168,10 @@ class TimelinePage(Page):
         wanted, rest = split_for_slices(parse(expression))
         keep = slice_mask(wanted, study) if wanted else None
         lanes = Lanes.build(study.profile, study.category, keep=keep, collective=study.category == int(Category.COMMUNICATION))
-        return Answer(lanes, int(keep.sum()) if keep is not None else study.profile.slices.height, rest.text)
+        if keep is None:
+            return Answer(lanes, study.profile.slices.height, None, rest.text)
+        ids = np.flatnonzero(keep)
+        return Answer(lanes, ids.size, int(ids[np.argmin(study.start_ps[ids])]) if ids.size else None, rest.text)
 
     def _show_window(self, window_ps: tuple[int, int] | None) -> None:
         if window_ps is None:

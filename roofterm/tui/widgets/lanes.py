@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -27,6 +28,8 @@ class Group:
     label: str
     kind: TrackKind
     rows: list[Lane] = field(default_factory=list)
+    depths: list[int] = field(default_factory=list)
+    """nesting that each lane shows; a filter leaves out the depths of which nothing passes"""
     tracks: list[int] = field(default_factory=list)
     busy: Pieces | None = None
     """a device's busy time instead of lanes"""
@@ -83,7 +86,8 @@ class Lanes:
         track = int(self.track[slice_id])
         for at, group in enumerate(self.groups):
             if track in group.tracks:
-                return at, min(int(self.depth[slice_id]), len(group.rows) - 1)
+                row = bisect_right(group.depths, int(self.depth[slice_id])) - 1
+                return at, max(row, 0)
         return None
 
     def same_name(self, slice_id: int) -> U32:
@@ -128,7 +132,7 @@ class _Builder:
         links = self.profile.links.drop_nulls("launch")
         on_axis = self.start >= 0  # what lies before the zero was marked off the axis by the parser
         return Lanes(
-            groups=[group for group in map(_without_empty_tail, found) if group.rows or group.busy is not None],
+            groups=[group for group in map(_without_empty_lanes, found) if group.rows or group.busy is not None],
             busy=self.busy,
             start_ps=self.start,
             dur_ps=self.dur,
@@ -248,7 +252,8 @@ class _Builder:
         return f"stream {row['stream']}" if row["stream"] is not None else row["thread"] or row["process"] or f"track {track}"
 
 
-def _without_empty_tail(group: Group) -> Group:
-    while group.rows and not len(group.rows[-1]):
-        group.rows.pop()
+def _without_empty_lanes(group: Group) -> Group:
+    """So that a folded thread shows the outermost of what a filter leaves, however deep that lies."""
+    kept = [depth for depth, row in enumerate(group.rows) if len(row)]
+    group.rows, group.depths = [group.rows[depth] for depth in kept], kept
     return group

@@ -73,7 +73,7 @@ class TimelineView(LineWidget, can_focus=True):
         self._drawn = ()
         self.place.resize(self._cells, self._lane_lines)
         if keep_window and old is not None:
-            self.place.cursor_ps = old.cursor_ps
+            self.place.cursor_ps, self.place.slice_id = old.cursor_ps, None
             self.place.show(old.start_ps, old.span_ps)
         else:
             self.marked = None, None
@@ -305,7 +305,7 @@ class TimelineView(LineWidget, can_focus=True):
         fold = " " if not group.folds or depth else mark.open if at in self.place.opened else mark.closed
         room = self._label_width - 2
         name = group.label.replace(" stream ", " s") if self._streams_are_cut(room) else group.label
-        return f"{fold} {padded(name if not depth else f'{depth:>{min(depth, 6) + 1}}', room, self.look)} "
+        return f"{fold} {padded(name if not depth else f'{group.depths[depth]:>{min(depth, 6) + 1}}', room, self.look)} "
 
     def _streams_are_cut(self, room: int) -> bool:
         """Whether a stream's number would be cut off, so that all streams are named in short."""

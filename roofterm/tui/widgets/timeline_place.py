@@ -139,6 +139,7 @@ class Place:
         if target is None:
             return
         self.cursor_ps = max(self.extent.begin_ps, min(target, self.extent.end_ps - 1))
+        self.slice_id = None
         if self.start_ps <= self.cursor_ps < self.window.end_ps:
             self._look_up()
         else:
@@ -181,12 +182,12 @@ class Place:
         if self.gaps:
             self.gap_at = max(0, min(self.gap_at + direction, len(self.gaps) - 1))
             begin, end = self.gaps[self.gap_at]
-            self.cursor_ps = begin
+            self.cursor_ps, self.slice_id = begin, None
             self.show_around(begin, end, margin=1.0)
 
     def step(self, index: int) -> None:
         begin, end, _ = self.steps[index]
-        self.cursor_ps = begin
+        self.cursor_ps, self.slice_id = begin, None
         self.show_around(begin, end)
 
     def step_index(self) -> int:
@@ -213,8 +214,17 @@ class Place:
         self.row = max(0, min(self.row, len(self.rows) - 1))
 
     def _look_up(self) -> None:
-        hit = self.hit()
-        self.slice_id = hit.slice if hit else None
+        """The slice that stands out in the cursor's cell; the one that the cursor stands on stays while it is in that cell."""
+        if self.slice_id is None or not self._is_under_cursor(self.slice_id):
+            hit = self.hit()
+            self.slice_id = hit.slice if hit else None
+
+    def _is_under_cursor(self, slice_id: int) -> bool:
+        begin = int(self.lanes.start_ps[slice_id])
+        end = begin + int(self.lanes.dur_ps[slice_id])
+        here = self.row < len(self.rows) and self.lanes.place(slice_id) == self.rows[self.row]
+        shown = self.lanes.keep is None or bool(self.lanes.keep[slice_id])
+        return here and shown and begin < self.window.edge(self.column + 1) and max(end, begin + 1) > self.window.edge(self.column)
 
     def _keep_in_sight(self) -> None:
         self.top = max(min(self.top, self.row), self.row - self.lines + 1)
