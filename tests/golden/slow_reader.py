@@ -108,6 +108,9 @@ def exact_ps(value: Any) -> int | None:
     """Microseconds as written, in whole picoseconds."""
     if value is None or isinstance(value, bool):
         return None
+    whole, _, part = str(value).partition(".")
+    if whole.isdigit() and len(part) <= 6 and (not part or part.isdigit()):
+        return int(whole) * 1_000_000 + int(part.ljust(6, "0"))
     return int(Decimal(str(value)) * 1_000_000)
 
 
