@@ -402,6 +402,52 @@ class HostBalance(msgspec.Struct):
     """overhead-bound, compute-bound or neither; None: the evidence is thin"""
 
 
+class PluginStep(msgspec.Struct):
+    """A step as torch-tb-profiler breaks it down (`analysis.tb_plugin`): the roles add up to the step."""
+
+    name: str
+    kernel_us: float
+    memcpy_us: float
+    memset_us: float
+    communication_us: float
+    runtime_us: float
+    dataloader_us: float
+    cpu_exec_us: float
+    other_us: float
+    total_us: float
+
+
+class PluginDevice(msgspec.Struct):
+    """torch-tb-profiler's summary of a device, from its first step's start to its last one's end."""
+
+    id: int
+    utilization_pct: float | None
+    est_sm_efficiency_pct: float | None
+    est_achieved_occupancy_pct: float | None
+
+
+class HtaRank(msgspec.Struct):
+    """A rank's device time as HolisticTraceAnalysis breaks it down (`analysis.hta`): without its last step."""
+
+    rank: int | None
+    kernel_us: float
+    """from the first event's start to the last one's end"""
+    idle_us: float
+    compute_us: float
+    non_compute_us: float
+    overlap_pct: float | None
+    idle_by_cause_us: dict[str, float]
+    """host_wait, kernel_wait and other, over streams, of which each idles by itself"""
+
+
+class OtherTools(msgspec.Struct):
+    """A profile's figures under other tools' definitions and names."""
+
+    torch_tb_profiler_steps: list[PluginStep]
+    torch_tb_profiler_devices: list[PluginDevice]
+    hta: list[HtaRank]
+
+
 class LaunchPath(msgspec.Struct):
     """How device work was launched (`analysis.launches`)."""
 

@@ -42,6 +42,7 @@ from roofterm.analysis.modules import module_rows, work_modules
 from roofterm.analysis.next_command import NextCommand, next_command
 from roofterm.analysis.occupancy import occupancies
 from roofterm.analysis.op_groups import split_by
+from roofterm.analysis.other_tools import other_tools
 from roofterm.analysis.overlap import hiding
 from roofterm.analysis.owners import Owners, find_owners
 from roofterm.analysis.phase_table import phase_breakdown, phase_rows
@@ -316,6 +317,10 @@ class Study:
     def phase_breakdown(self) -> pl.DataFrame:
         """Device and host time of each step by phase, schema `phase_table.BREAKDOWN`."""
         return phase_breakdown(self.profile, self.work, self.windows, self.work_phase, self.host_phase, self.self_ps)
+
+    def other_tools(self) -> results.OtherTools | None:
+        """Step breakdown and device figures as torch-tb-profiler and HTA define them; None of a profile that they do not read."""
+        return other_tools(self.profile, self.work, self.windows) if self.is_torch else None
 
     def phase_rows(self, scope: Scope = STEADY) -> list[results.RooflineRow]:
         """The roofline of each phase, most time first."""
