@@ -19,6 +19,7 @@ from benchmarks.loading import Trace, contenders, ratios_table, results_table
 from benchmarks.make_xplane import GAP_PS, inflate
 from benchmarks.process_tree import CommandFailed, Run, run
 from benchmarks.pseudo_terminal import Answer, PseudoTerminal, TerminalEnded
+from benchmarks.ranks import Taken, make_ranks, rate_ratio, rates_table
 from roofterm.analysis.scope import ALL
 from roofterm.analysis.study import Study
 from roofterm_parsers.opening import open_profile
@@ -306,3 +307,19 @@ def test_a_key_is_held_by_time_at_both_sizes_and_by_bytes_at_the_small_one():
 
     assert line(0.05, 0.1, 600) == ["page", "50 ms", "100 ms", "10 ms", "10 ms", "100 ms", "50 / 100", "held", "600", "600", "held"]
     assert line(0.05, 0.101, 601)[7:] == ["missed", "601", "600", "missed"]
+
+
+def test_ranks_are_made_once_and_told_apart(tmp_path):
+    paths, size = make_ranks(tmp_path, 2, 1)
+    assert [open_profile(path, cache=False).sources[0].rank for path in paths] == [0, 1]
+    assert size == sum(len(gzip.decompress(path.read_bytes())) for path in paths)
+    before = [path.stat().st_mtime_ns for path in paths]
+    make_ranks(tmp_path, 2, 1)
+    assert [path.stat().st_mtime_ns for path in paths] == before
+
+
+def test_rates_are_bytes_by_wall_time():
+    """Two files of 50 MB in 2 s are 50 MB/s alone; together in 2.5 s they come to 0.8 of that."""
+    alone, together = [Taken(2.0, 3.0)], [Taken(2.5, 3.0)]
+    assert rate_ratio(alone, together) == pytest.approx(0.8)
+    assert "50 MB/s" in rates_table(alone, together, 100_000_000)
