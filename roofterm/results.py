@@ -159,6 +159,21 @@ class Roof(msgspec.Struct):
     """some op is held against it; the others are drawn on request"""
 
 
+class ScopeUse(msgspec.Struct):
+    """How well a part of a profile used its devices; times are of all of them together."""
+
+    time_us: float
+    busy_us: float
+    idle_us: float
+    busy_pct: float | None
+    mfu_pct: float | None
+    hfu_pct: float | None
+    at_least: bool
+    """MFU and HFU are lower limits: less than 95 % of GEMM and attention time has FLOPs"""
+    mbu_pct: float | None
+    """of the steps of decode among it"""
+
+
 class RooflineRow(msgspec.Struct):
     level: str
     """program, phase, category, module, op or kernel"""
@@ -539,6 +554,10 @@ class WhatIfState(msgspec.Struct):
     flops: float
     bytes: float
     bytes_by_role: dict[str, dict[str, float]]
+    held_bytes: float | None
+    """weights and KV cache in one device's memory; None: no model tells them"""
+    fits: bool | None
+    """whether they fit in it"""
     intensity: float | None
     tokens_per_step: float | None
     """new tokens of a sequence that a step is expected to give"""

@@ -7,10 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from roofterm.analysis.categories.kinds import Category
-from roofterm.analysis.costs.signature import ITEM_BYTES
-from roofterm.analysis.model_config import Storage
-from roofterm.analysis.model_workload import weights_on
-from roofterm.analysis.whatif_state import Base, Change, State, expected_tokens, kv_token_bytes, state_of, step_s
+from roofterm.analysis.whatif_state import Base, Change, State, expected_tokens, kv_token_bytes, state_of, step_s, weights_held
 from roofterm.analysis.workload import DECODE, Machine, Part, WhatIfError
 from roofterm.results import WhatIfLimit
 
@@ -73,10 +70,7 @@ def _is_product(part: Part) -> bool:
 
 def _batch_in_memory(base: Base, change: Change, machine: Machine, then: State) -> int | None:
     memory, per_token = machine.device.memory_bytes, kv_token_bytes(base, change, then)
-    if base.model is None or not memory or not per_token or then.shape is None:
+    weights = weights_held(base, change, then.devices)
+    if weights is None or not memory or not per_token or then.shape is None:
         return None
-    weights = change.weights
-    if weights is None and change.dtype is not None and ITEM_BYTES["fp32" if change.dtype == "tf32" else change.dtype] < ITEM_BYTES["bf16"]:
-        weights = Storage(change.dtype, 8 * ITEM_BYTES[change.dtype])
-    room = memory - weights_on(base.model, then.devices, weights)
-    return max(0, int(room // (per_token * then.shape.context)))
+    return max(0, int((memory - weights) // (per_token * then.shape.context)))

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from roofterm.analysis.batch_limits import limits
 from roofterm.analysis.categories.kinds import Category
 from roofterm.analysis.costs.signature import ITEM_BYTES
-from roofterm.analysis.whatif_state import Base, Change, State, expected_tokens, kv_dtype, kv_token_bytes, state_of, step_s
+from roofterm.analysis.whatif_state import Base, Change, State, expected_tokens, kv_dtype, kv_token_bytes, memory_held, state_of, step_s
 from roofterm.analysis.workload import DECODE, PREFILL, Least, Machine, Part, WhatIfError, total
 from roofterm.results import WhatIf, WhatIfRow, WhatIfState
 
@@ -67,6 +67,7 @@ def _summary(base: Base, state: State, change: Change, machine: Machine, estimat
         "optimizer": {"read": total(parts, "optimizer_read"), "write": total(parts, "optimizer_write")},
     }
     flops = total(parts, "flops")
+    held_bytes = memory_held(base, change, state)
     held = sum(
         one.bound_s
         for part, one in zip(parts, state.least, strict=True)
@@ -94,6 +95,8 @@ def _summary(base: Base, state: State, change: Change, machine: Machine, estimat
         flops=flops,
         bytes=moved,
         bytes_by_role={role: ways for role, ways in roles.items() if any(ways.values())},
+        held_bytes=held_bytes,
+        fits=None if held_bytes is None or not machine.device.memory_bytes else held_bytes <= machine.device.memory_bytes,
         intensity=flops / moved if moved else None,
         tokens_per_step=tokens,
         tokens_per_s=rate / bound_s if rate is not None and bound_s > 0 else None,

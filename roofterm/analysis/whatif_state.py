@@ -8,7 +8,7 @@ import msgspec
 
 from roofterm.analysis.costs.signature import ITEM_BYTES
 from roofterm.analysis.model_config import ModelConfig, Storage
-from roofterm.analysis.model_workload import cache_bytes, model_parts
+from roofterm.analysis.model_workload import cache_bytes, model_parts, weights_on
 from roofterm.analysis.workload import (
     DECODE,
     PREFILL,
@@ -170,6 +170,24 @@ def kv_token_bytes(base: Base, change: Change, then: State) -> float | None:
         return written / rows
     read = total(then.parts, "kv_read")
     return read / (then.shape.sequences * then.shape.context) if read and then.shape is not None else None
+
+
+def weights_held(base: Base, change: Change, devices: int) -> float | None:
+    """Bytes of all weights on one device, as the change stores them; None where no model tells them."""
+    if base.model is None:
+        return None
+    weights = change.weights
+    if weights is None and change.dtype is not None and ITEM_BYTES["fp32" if change.dtype == "tf32" else change.dtype] < ITEM_BYTES["bf16"]:
+        weights = Storage(change.dtype, 8 * ITEM_BYTES[change.dtype])
+    return weights_on(base.model, devices, weights)
+
+
+def memory_held(base: Base, change: Change, then: State) -> float | None:
+    """Weights and KV cache in one device's memory; None where no model tells them."""
+    weights, token = weights_held(base, change, then.devices), kv_token_bytes(base, change, then)
+    if weights is None or token is None or then.shape is None:
+        return None
+    return weights + token * then.shape.sequences * then.shape.context
 
 
 def step_s(base: Base, state: State) -> float:

@@ -43,6 +43,8 @@ def _value(*flags: str, help: str, **settings: Any) -> Option:
     return Option(flags, help, settings)
 
 
+PICTURES = (*FORMATS, "svg")
+
 OUTPUT = (
     _value("--format", help="text (default), json, csv or markdown", choices=FORMATS, default="text"),
     _value("-o", "--output", help="write to FILE, whole or not at all", metavar="FILE"),
@@ -155,7 +157,8 @@ COMMANDS = (
                 "--label", help="name of a PATH: with one for each, they are profiles of their own on one roof", action="append", default=[]
             ),
             _value("--xprof", help="XProf's roofline tool as this version has it (2.24.2 or 2.23.1), in JSON", metavar="VERSION"),
-            *ANY,
+            _value("--format", help="text (default), json, csv, markdown, or svg: the plot as a picture", choices=PICTURES, default="text"),
+            *(option for option in ANY if option.flags[0] != "--format"),
         ),
     ),
     Command(
@@ -174,7 +177,8 @@ COMMANDS = (
             _value("--slo", help="longest time between tokens, such as itl=50ms: the largest batch that keeps it", metavar="itl=TIME"),
             _value("--latency", help="least time of a collective, such as 8us (default: that of a launch, 2us)", metavar="TIME"),
             _value("--sweep", help="a row of values: batch=1..256 (doubling), context=1k,4k, prompt=, tp=, spec=", metavar="NAME=VALUES"),
-            *ANY,
+            _value("--format", help="text (default), json, csv, markdown, or svg: a sweep as a picture", choices=PICTURES, default="text"),
+            *(option for option in ANY if option.flags[0] != "--format"),
         ),
         paths="*",
     ),

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import sys
-import textwrap
 from collections.abc import Sequence
 
 import polars as pl
 
 from roofterm.analysis.filters import FilterError, parse
 from roofterm.analysis.row_filter import row_predicate
-from roofterm.analysis.scope import ScopeError
+from roofterm.analysis.scope import Scope, ScopeError
+from roofterm.analysis.scope_use import scope_use
 from roofterm.analysis.study import Study
 from roofterm.cli.arguments import Arguments
 from roofterm.cli.errors import DONE, UsageError
@@ -26,9 +27,11 @@ from roofterm.report.columns import MODULE_COLUMNS, PROGRAM_COLUMNS, ROOFLINE_CO
 from roofterm.report.fields import Column
 from roofterm.report.files import csv_bytes
 from roofterm.report.plain_table import plain_table
+from roofterm.report.roofline_head import coverage_lines, roof_lines, use_lines
+from roofterm.report.roofline_svg import roofline_svg
 from roofterm.report.roofline_table import level_rows, roofline_frame
-from roofterm.results import Coverage, Roof, Roofline, RooflineRow
-from roofterm.text.units import count, pct
+from roofterm.results import Roof, Roofline, RooflineRow
+from roofterm.text.units import count
 from roofterm.tui.capabilities import probe
 
 MOST = 1000
@@ -54,7 +57,7 @@ def run(args: Arguments) -> int:
     except (FilterError, ScopeError) as why:
         raise UsageError(explain(why, args.where)) from why
     top = args.top if args.top is not None else MOST_TEXT if args.format == "text" else MOST
-    _give(args, study, rows, top or len(rows), roofline, text)
+    _give(args, study, rows, top or len(rows), roofline, scope, text)
     return DONE
 
 
@@ -72,10 +75,13 @@ def columns_of(level: str) -> tuple[Column, ...]:
     return {"program": PROGRAM_COLUMNS, "module": MODULE_COLUMNS}.get(level, ROOFLINE_COLUMNS)
 
 
-def _give(args: Arguments, study: Study, rows: list[RooflineRow], top: int, found: Roofline, scope: str) -> None:
+def _give(args: Arguments, study: Study, rows: list[RooflineRow], top: int, found: Roofline, scope: Scope, text: str) -> None:
     device = study.device
     if args.format == "json":
-        write(args, roofline_json(device.name if device else None, scope, found, rows[:top]))
+        write(args, roofline_json(device, text, found, rows[:top], scope_use(study, scope)))
+        return
+    if args.format == "svg":
+        write(args, picture(rows[:top], found.roofs, f"{_file_names(args)} by {args.level}, {text}"))
         return
     frame, columns = roofline_frame(rows[:top]), columns_of(args.level)
     if args.level == "module":
@@ -85,17 +91,32 @@ def _give(args: Arguments, study: Study, rows: list[RooflineRow], top: int, foun
     elif args.format == "markdown":
         write(args, markdown_table(frame, columns))
     else:
-        lines = [*coverage_lines(scope, found.coverage), "", *plot(args, rows[:MOST], found.roofs), ""]
+        lines = [*coverage_lines(text, found.coverage, width()), *use_lines(scope_use(study, scope), width())]
+        lines += [*roof_lines(device, found.roofs, width()), "", *plot(args, rows[:MOST], found.roofs), ""]
         lines += plain_table(frame, columns, width())
         if top < len(rows):
             lines += ["", f"{count(top)} of {count(len(rows))} rows; --top 0 shows all"]
         write(args, lines)
 
 
-def coverage_lines(scope: str, coverage: Coverage) -> list[str]:
-    """What part of a profile is shown, and how much of its time has figures."""
-    shares = (f"{pct(coverage.modelled_pct)} of busy time modelled", f"{pct(coverage.bytes_only_pct)} bytes only")
-    return textwrap.wrap(f"{scope}: {', '.join(shares)}, {pct(coverage.unknown_pct)} unknown", width())
+def _file_names(args: Arguments) -> str:
+    return ", ".join(os.path.basename(path.rstrip("/")) or path for path in args.paths)
+
+
+def picture(
+    rows: Sequence[RooflineRow], roofs: Sequence[Roof], title: str, names: Sequence[str] | None = None, path: bool = False
+) -> bytes:
+    """The plot as SVG, on white: `names` and `path` as in `plot`."""
+    from roofterm.tui.category_colours import category_key
+    from roofterm.tui.widgets.plain_plot import lettered
+
+    key = category_key("light") if names is None else lettered(names)
+
+    def colour(category: str | None) -> str:
+        found = key.colour(key.code(category))
+        return found if found.startswith("#") else "#57606a"
+
+    return roofline_svg(rows, roofs, title, colour, path)
 
 
 def plot(

@@ -23,6 +23,7 @@ from roofterm.report.as_markdown import markdown_table
 from roofterm.report.columns import PROFILE
 from roofterm.report.files import csv_bytes
 from roofterm.report.plain_table import plain_table
+from roofterm.report.roofline_head import coverage_lines, roof_lines
 from roofterm.report.roofline_table import level_rows, roofline_frame
 from roofterm.results import Coverage, DeviceInfo, Roof, RooflineRow
 from roofterm.text.safe import safe_text
@@ -84,7 +85,7 @@ def _frame(args: Arguments, profiles: list[Labelled]) -> pl.DataFrame:
 
 
 def _give(args: Arguments, profiles: list[Labelled], frame: pl.DataFrame, top: int) -> None:
-    from roofterm.cli.roofline import columns_of, coverage_lines, plot
+    from roofterm.cli.roofline import columns_of, picture, plot
 
     shown = frame.head(top)
     chosen = [(profiles[number], profiles[number].rows[row]) for number, row in shown.select("number", "row").iter_rows()]
@@ -104,20 +105,33 @@ def _give(args: Arguments, profiles: list[Labelled], frame: pl.DataFrame, top: i
         write(args, encode({**head, "rows": [{"profile": one.label, **msgspec.to_builtins(row)} for one, row in chosen]}))
         return
     table, columns = shown.drop("row", "number"), (PROFILE, *columns_of(args.level))
+    drawn, path = _drawn(args, profiles, frame)
+    labels = [one.label for one in profiles]
     if args.format == "csv":
         write(args, csv_bytes(table.select("profile", pl.exclude("profile"))))
     elif args.format == "markdown":
         write(args, markdown_table(table, columns))
+    elif args.format == "svg":
+        write(args, picture(drawn, profiles[0].roofs, f"{', '.join(labels)}: roofs of {_device(profiles[0])}", labels, path))
     else:
-        lines = [line for one in profiles for line in coverage_lines(f"{safe_text(one.label)}: {_device(one)}, {one.scope}", one.coverage)]
-        lines += _of_other_devices(profiles)
-        every = [(profiles[number], profiles[number].rows[row]) for number, row in frame.select("number", "row").head(MOST).iter_rows()]
-        drawn = [msgspec.structs.replace(row, category=one.label) for one, row in every]
-        lines += ["", *plot(args, drawn, profiles[0].roofs, [one.label for one in profiles]), ""]
+        lines = []
+        for one in profiles:
+            lines += coverage_lines(f"{safe_text(one.label)}: {_device(one)}, {one.scope}", one.coverage, width())
+        lines += [*roof_lines(profiles[0].device, profiles[0].roofs, width()), *_of_other_devices(profiles)]
+        lines += ["", *plot(args, drawn, profiles[0].roofs, labels, path), ""]
         lines += plain_table(table, (columns[1], columns[0], *columns[2:]), width())
         if top < frame.height:
             lines += ["", f"{count(top)} of {count(frame.height)} rows; --top 0 shows all"]
         write(args, lines)
+
+
+def _drawn(args: Arguments, profiles: list[Labelled], frame: pl.DataFrame) -> tuple[list[RooflineRow], bool]:
+    """The points, each in its profile's colour. Of programs only the whole of each, joined in the order of the profiles: a sweep."""
+    every = [(profiles[number], profiles[number].rows[row]) for number, row in frame.select("number", "row").head(MOST).iter_rows()]
+    if args.level == "program":
+        totals = {one.label: row for one, row in reversed(every) if row.step == "Total"}
+        every = [(one, totals[one.label]) for one in profiles if one.label in totals]
+    return [msgspec.structs.replace(row, category=one.label) for one, row in every], args.level == "program"
 
 
 def _device(one: Labelled) -> str:

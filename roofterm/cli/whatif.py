@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from textwrap import wrap
 
 import msgspec
 import polars as pl
 
-from roofterm.analysis.bounds import LAUNCH_S, roofs_of
+from roofterm.analysis.bounds import LAUNCH_S
 from roofterm.analysis.filters import FilterError, parse
 from roofterm.analysis.model_config import Storage, load_config, storage
 from roofterm.analysis.op_roles import ROLES
 from roofterm.analysis.row_filter import row_predicate
 from roofterm.analysis.scope import ScopeError
-from roofterm.analysis.sweep import Sweep, parse_sweep, points, sweep, value_text
+from roofterm.analysis.sweep import parse_sweep, sweep
 from roofterm.analysis.whatif import what_if
-from roofterm.analysis.whatif_base import model_bases, profile_base
+from roofterm.analysis.whatif_base import DEFAULT_TOKENS, model_bases, profile_base
 from roofterm.analysis.whatif_state import Base, Change
 from roofterm.analysis.workload import Machine, WhatIfError
 from roofterm.cli.arguments import Arguments
@@ -24,18 +23,18 @@ from roofterm.cli.errors import DONE, UsageError
 from roofterm.cli.loading import study_of
 from roofterm.cli.output import width, write
 from roofterm.cli.report import explain
-from roofterm.cli.roofline import plot
 from roofterm.cli.selecting import roofs_of as roof_choice
 from roofterm.cli.selecting import scope_of, time_ps
 from roofterm.cli.tabular import folded, ordered
+from roofterm.cli.whatif_sweep import give_sweep, machine_roofs
 from roofterm.hardware.choice import RoofChoice
 from roofterm.hardware.roofs import named_device
 from roofterm.report.as_json import encode
 from roofterm.report.as_markdown import markdown_table
-from roofterm.report.columns import SWEEP_COLUMNS, WHATIF_COLUMNS
+from roofterm.report.columns import WHATIF_COLUMNS
 from roofterm.report.files import csv_bytes
 from roofterm.report.plain_table import plain_table
-from roofterm.results import DeviceInfo, Roof, SweepRow, WhatIf, WhatIfRow, WhatIfState
+from roofterm.results import DeviceInfo, WhatIf, WhatIfRow, WhatIfState
 from roofterm.text.safe import safe_text
 from roofterm.text.units import bytes_text, count, duration_us, figures, pct, si
 
@@ -46,11 +45,14 @@ MOST = 100
 def run(args: Arguments) -> int:
     change = _change(args, of_profile=bool(args.paths))
     itl_us = _slo(args.slo)
+    if args.format == "svg" and not args.sweep:
+        raise UsageError("--format svg draws a sweep: add --sweep, such as --sweep batch=1..256")
     try:
         bases, machine = _profile(args, change) if args.paths else _model(args)
         if args.sweep:
             name, values = parse_sweep(args.sweep)
-            _give_sweep(args, bases, [sweep(base, change, machine, name, values) for base in bases], machine or bases[0].machine)
+            found = [sweep(base, change, machine, name, values) for base in bases]
+            give_sweep(args, bases, found, machine or bases[0].machine, itl_us)
         else:
             answers = [what_if(base, change, machine, itl_us if base.phase == "decode" or len(bases) == 1 else None) for base in bases]
             _give(args, answers, machine or bases[0].machine)
@@ -68,7 +70,12 @@ def _model(args: Arguments) -> tuple[list[Base], None]:
         raise UsageError("a model alone says nothing of where it runs: name a device with --device (roofterm devices lists them)")
     machine = _machine(args, named_device(args.device, roof_choice(args)))
     batch = _number(args.batch, "--batch") if args.batch else None
-    return model_bases(load_config(args.model), machine, batch, args.prompt, args.context), None
+    # What is swept is given by its values: the base needs some value, and nothing is to be said of it.
+    swept = args.sweep.partition("=")[0] if args.sweep else None
+    batch = 1.0 if swept == "batch" and batch is None else batch
+    prompt = DEFAULT_TOKENS if swept == "prompt" and args.prompt is None else args.prompt
+    context = DEFAULT_TOKENS if swept == "context" and args.context is None else args.context
+    return model_bases(load_config(args.model), machine, batch, prompt, context), None
 
 
 def _profile(args: Arguments, change: Change) -> tuple[list[Base], Machine | None]:
@@ -158,7 +165,7 @@ def _give(args: Arguments, answers: list[WhatIf], machine: Machine) -> None:
     top = args.top if args.top is not None else MOST_TEXT if args.format == "text" else MOST
     shown = frame.head(top) if top else frame
     if args.format == "json":
-        head = {"schema": "roofterm.whatif/1", "device": machine.device.name or machine.name, "roofs": _roofs(machine)}
+        head = {"schema": "roofterm.whatif/1", "device": machine.device.name or machine.name, "roofs": machine_roofs(machine)}
         made = [
             {**msgspec.to_builtins(answer), "rows": shown.filter(pl.col("phase").eq_missing(answer.base.phase)).to_dicts()}
             for answer in answers
@@ -207,6 +214,8 @@ def _text(answer: WhatIf, machine: Machine) -> list[str]:
         pairs.append(("  held", duration_us(now.held_us), duration_us(then.held_us)))
     if answer.busy_us is not None:
         pairs.append(("estimate", duration_us(now.estimate_us), duration_us(then.estimate_us)))
+    if then.held_bytes is not None:
+        pairs.append(("in memory", _memory(now), _memory(then)))
     pairs.append(("bound by", str(now.bound_by), str(then.bound_by)))
     pairs.append(("FLOPs / byte", _intensity(now), _intensity(then)))
     moving = [role for role in ROLES if now.bytes_by_role.get(role) or then.bytes_by_role.get(role)]
@@ -260,6 +269,10 @@ def _times(before: float, after: float) -> str:
     return f" ({figures(before / after)} times as fast)" if after < before else f" ({figures(after / before)} times as long)"
 
 
+def _memory(state: WhatIfState) -> str:
+    return f"{bytes_text(state.held_bytes)}{', which does not fit' if state.fits is False else ''}"
+
+
 def _intensity(state: WhatIfState) -> str:
     return "--" if state.intensity is None else figures(state.intensity)
 
@@ -278,11 +291,6 @@ def _untold(state: WhatIfState) -> float:
     return left if left > 5e-4 * state.bytes else 0.0
 
 
-def _roofs(machine: Machine) -> list[Roof]:
-    found = [roof for roof in roofs_of(machine.device) if roof.kind != "launch"]
-    return [*found, Roof("launch", None, None, machine.collective_s, "s", "given" if machine.collective_s != LAUNCH_S else "derived")]
-
-
 def _roof_text(machine: Machine) -> str:
     """The roofs that matter most, each with where it is from."""
     device = machine.device
@@ -297,45 +305,7 @@ def _roof_text(machine: Machine) -> str:
     return ", ".join(found)
 
 
-def _give_sweep(args: Arguments, bases: Sequence[Base], sweeps: list[Sweep], machine: Machine) -> None:
-    if args.format == "json":
-        head = {"schema": "roofterm.whatif-sweep/1", "device": machine.device.name or machine.name, "roofs": _roofs(machine)}
-        states = [{"name": row.name, "value": row.value, **msgspec.to_builtins(row.state)} for one in sweeps for row in one.rows]
-        write(args, encode({**head, "held": sweeps[0].held, "rows": states}))
-        return
-    frame = ordered(pl.DataFrame([_flat(row) for one in sweeps for row in one.rows], schema=_SWEEP), args.sort)
-    if args.format == "csv":
-        write(args, csv_bytes(frame))
-    elif args.format == "markdown":
-        write(args, markdown_table(frame, SWEEP_COLUMNS))
-    else:
-        lines: list[str] = []
-        for base, one in zip(bases, sweeps, strict=True):
-            mine = frame.filter(pl.col("phase").eq_missing(base.phase))
-            lines += [
-                *plot(args, points(one.rows), _roofs(machine), [value_text(row.value) for row in one.rows], path=True),
-                "",
-                *plain_table(mine, SWEEP_COLUMNS, width()),
-                "",
-            ]
-        write(args, [*lines, *folded([safe_text(f"held: {'; '.join(sweeps[0].held)}")])])
-
-
-def _flat(row: SweepRow) -> dict[str, object]:
-    state = row.state
-    moved = {role: sum(ways.values()) for role, ways in state.bytes_by_role.items()}
-    shown = {name: getattr(state, name) for name in _SWEEP if hasattr(state, name)}
-    return {**shown, "value": value_text(row.value), **{f"{role}_bytes": moved.get(role) for role in ("weight", "kv", "activation")}}
-
-
 _TEXT = ("shapes", "value", "phase", "bound_by", "name", "category", "whatif_bound_by")
-_SWEEP = {
-    name: pl.String if name in _TEXT else pl.Int64 if name == "tp" else pl.Float64
-    for name in (
-        "value", "phase", "sequences", "tokens", "context", "tp", "bound_us", "bound_by", "intensity", "flops", "bytes", "weight_bytes",
-        "kv_bytes", "activation_bytes", "arithmetic_us", "memory_us", "link_us", "tokens_per_s", "itl_us", "ttft_us", "estimate_us",
-    )
-}  # fmt: skip
 
 
 def _schema(record: type[msgspec.Struct]) -> dict[str, type[pl.DataType]]:

@@ -12,7 +12,7 @@ import polars as pl
 
 if TYPE_CHECKING:
     from roofterm.report.triage import Report
-    from roofterm.results import Roofline, RooflineRow
+    from roofterm.results import DeviceInfo, Roofline, RooflineRow, ScopeUse
 
 _UNSAFE = re.compile("[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]")
 """What JSON may hold as it is but a terminal must not get: all of it can only stand inside a string."""
@@ -44,9 +44,19 @@ def report_json(report: Report) -> bytes:
     return encode(body)
 
 
-def roofline_json(device: str | None, scope: str, found: Roofline, rows: Sequence[RooflineRow]) -> bytes:
-    """Rows of a roofline with the roofs that they are held against; `scope` says in words what they speak of."""
-    head = {"schema": "roofterm.roofline/1", "device": device, "scope": scope, "coverage": found.coverage, "roofs": found.roofs}
+def roofline_json(
+    device: DeviceInfo | None, scope: str, found: Roofline, rows: Sequence[RooflineRow], use: ScopeUse | None = None
+) -> bytes:
+    """Rows of a roofline with the roofs that they are held against; `scope` says in words what they speak of, `use` how busy it was."""
+    head = {
+        "schema": "roofterm.roofline/1",
+        "device": device.name if device is not None else None,
+        "scope": scope,
+        "coverage": found.coverage,
+        "use": use,
+        "roofs": found.roofs,
+        "ridge": device.ridge if device is not None else {},
+    }
     return encode({**head, "rows": [msgspec.to_builtins(row) for row in rows]})
 
 

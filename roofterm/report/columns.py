@@ -494,6 +494,7 @@ SWEEP_COLUMNS = (
     Column("weight_bytes", "weights", bytes_text),
     Column("kv_bytes", "KV cache", bytes_text),
     Column("activation_bytes", "activations", bytes_text),
+    Column("held_bytes", "in memory", bytes_text, needs_value=True),
     Column("estimate_us", "estimate", duration_us),
     Column("flops", "FLOPs", si),
 )

@@ -221,3 +221,34 @@ def test_hardware_counters_are_a_program_row(capfdbinary: pytest.CaptureFixture[
     assert (row["step"], row["flops"], row["flops_per_s"]) == ("Total (HW)", 79_679_454_712, None)
     assert "tensor cores not counted" in row["flags"]
     assert "tensor cores not counted" in said(capfdbinary, "--level", "program", path=path)
+
+
+def test_busy_and_idle_time_and_the_ridge_are_numbers_in_sight(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    answer = found(capfdbinary, "--level", "program", "--step", "all")
+    use, whole = answer["use"], answer["rows"][0]
+    assert use["time_us"] == whole["time_us"]
+    assert use["busy_us"] + use["idle_us"] == pytest.approx(use["time_us"])
+    assert use["mfu_pct"] == pytest.approx(100 * whole["model_flops"] / (whole["time_us"] * 1e-6) / 989.4e12)
+    assert use["hfu_pct"] == pytest.approx(100 * whole["flops"] / (whole["time_us"] * 1e-6) / 989.4e12)
+    assert answer["ridge"]["bf16"]["hbm"] == pytest.approx(989.4e12 / 3.35232e12)
+    text = " ".join(said(capfdbinary, "--level", "program", "--step", "all").split())
+    assert "% busy" in text
+    assert "idle, MFU" in text
+    assert "989.4 TFLOP/s bf16 (vendor, ridge 295.1 FLOP/byte)" in text
+    assert "fp8" not in text  # nothing ran in it
+
+
+def test_a_picture_holds_every_row_that_has_a_place(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    placed = [row for row in found(capfdbinary)["rows"] if row["flops_per_s"] or row["bytes_per_s"]]
+    picture = said(capfdbinary, "--format", "svg")
+    assert picture.startswith("<svg ")
+    assert picture.count("<title>") == len(placed)
+    assert H100.name in picture
+
+
+def test_programs_of_several_profiles_are_joined_in_their_order(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    paths = (str(H100), str(TWO_RANKS))
+    assert main(["roofline", *paths, "--label", "one", "--label", "two", "--level", "program", "--format", "svg"]) == 0
+    picture = capfdbinary.readouterr().out.decode()
+    assert picture.count("<polyline") == 1
+    assert picture.count("<title>") == 2

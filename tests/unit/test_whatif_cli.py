@@ -127,6 +127,23 @@ def test_a_sweep_in_every_format(config: str, capfdbinary: pytest.CaptureFixture
     assert any(line.split()[:2] == ["value", "phase"] for line in text)
     table = said(capfdbinary, *options, "--format", "markdown")
     assert table.count("\n") == 5 + 2
+    picture = said(capfdbinary, *options, "--format", "svg")
+    assert picture.count("<title>") == 5
+    assert "batch=1..16" in picture
+
+
+def test_a_sweep_says_where_memory_and_the_time_between_tokens_end(config: str, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    """A 7B model, 13.5 GB of weights in fp16; 4,096 tokens of 524,288 bytes a sequence, so 80 GB hold 33 of them."""
+    options = ("--model", config, "--device", "h100", "--context", "4096", "--sweep", "batch=16,32,64", "--slo", "itl=20ms")
+    text = said(capfdbinary, *options)
+    assert "of the device's memory: 64" in text
+    # 13.2 GB of weights and 2.1 GB of cache a sequence at 3.352 TB/s: 14.4, 24.7 and 45.2 ms
+    assert "20 ms between tokens kept, at the bound: 16" in text
+    assert "batch 1, since none is given" not in text
+    rows = json.loads(said(capfdbinary, *options, "--format", "json"))["rows"]
+    assert [row["fits"] for row in rows] == [True, True, False]
+    tokens = rows[0]["held_bytes"] - rows[1]["held_bytes"] + 16 * 4096 * 524288
+    assert tokens == pytest.approx(0)
 
 
 def test_text_keeps_to_the_width(config: str, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
@@ -192,8 +209,8 @@ def test_what_cannot_be_answered_is_a_sentence(
 
 
 NAMES = {
-    "accept", "base", "batch", "bound_by", "busy_us", "bytes_by_role", "calls", "category", "context", "device", "drafts", "dtype", "held",
-    "kv_dtype", "limits",
+    "accept", "base", "batch", "bound_by", "busy_us", "bytes_by_role", "calls", "category", "context", "device", "drafts", "dtype", "fits",
+    "held", "kv_dtype", "limits",
     "measured_us", "name", "phase", "rows", "sequences", "shapes", "state", "text", "time_us", "tokens", "tp", "value",
     "weights", "whatif", "whatif_bound_by", "weight_bytes", "kv_bytes", "activation_bytes", "other_bytes", "wire_bytes", "tokens_per_s",
     "launch_us",

@@ -116,7 +116,7 @@ class RooflinePage(Page):
 
         def document(_: pl.DataFrame) -> bytes:
             device = self.opened.study.device
-            return roofline_json(device.name if device else None, answer.part, answer.roofline, shown)
+            return roofline_json(device, answer.part, answer.roofline, shown)
 
         return TableExport("rows of the roofline", lambda: roofline_frame(shown), document)
 

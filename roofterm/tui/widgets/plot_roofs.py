@@ -40,7 +40,8 @@ def roof_lines(roofs: Sequence[Roof], choice: RoofChoice, bound_by: frozenset[st
     """The lines to draw, highest first. `bound_by` and `dtypes` are the resources and types that the ops in sight are held by.
 
     A memory's line is drawn only if an op is bound there or all are asked for (XProf's rule); a compute roof only if an op
-    has its type. The main memory and the highest compute roof are drawn in any case, so that a ridge is in sight.
+    has its type; where none has (a program, a device that holds all types against one peak) those that the profile's ops are
+    held against. The main memory and a compute roof are drawn in any case, so that a ridge is in sight.
     """
     if choice == "none":
         return []
@@ -49,7 +50,7 @@ def roof_lines(roofs: Sequence[Roof], choice: RoofChoice, bound_by: frozenset[st
     link = _distinct([r for r in roofs if r.kind == "link" and r.value > 0], "level") if choice == "all" else []
     if choice == "bound":
         held = [r for r in compute if r.dtype in dtypes]
-        compute = held or compute[:1]
+        compute = held or [r for r in compute if r.drawn] or compute[:1]
         memory = [r for r in memory if r.level in bound_by or r.level == "hbm"] or memory[-1:]
     sources = {r.source for r in (*compute, *memory, *link)}
     tag = len(sources) > 1

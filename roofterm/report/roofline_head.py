@@ -1,0 +1,42 @@
+"""What stands above a roofline's plot and table: how much of the time has figures, how busy the devices were, and the roofs."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+from roofterm.results import Coverage, DeviceInfo, Roof, ScopeUse
+from roofterm.text.safe import safe_text
+from roofterm.text.units import duration_us, figures, pct, si
+
+
+def coverage_lines(scope: str, coverage: Coverage, width: int) -> list[str]:
+    """What part of a profile is shown, and how much of its time has figures."""
+    shares = (f"{pct(coverage.modelled_pct)} of busy time modelled", f"{pct(coverage.bytes_only_pct)} bytes only")
+    return textwrap.wrap(f"{scope}: {', '.join(shares)}, {pct(coverage.unknown_pct)} unknown", width)
+
+
+def use_lines(use: ScopeUse | None, width: int) -> list[str]:
+    """Idle time, MFU, HFU and MBU, for all devices together."""
+    if use is None:
+        return []
+    least = ">= " if use.at_least else ""
+    times = f"{duration_us(use.time_us)} of device time: {pct(use.busy_pct)} busy, {duration_us(use.idle_us)} idle"
+    shares = [f"{name} {least if value is not None else ''}{pct(value)}" for name, value in (("MFU", use.mfu_pct), ("HFU", use.hfu_pct))]
+    return textwrap.wrap(", ".join([times, *shares, f"MBU {pct(use.mbu_pct)}"]), width)
+
+
+def roof_lines(device: DeviceInfo | None, roofs: Sequence[Roof], width: int) -> list[str]:
+    """The roofs that something is held against, each with its source and the ridge point of its type in main memory."""
+    if device is None or not (device.peaks or device.bandwidths):
+        return []
+    told = []
+    for roof in roofs:
+        if not roof.drawn and roof.level != "hbm":
+            continue
+        name = roof.dtype or ("HBM" if roof.level == "hbm" else roof.level) or roof.kind
+        ridge = device.ridge.get(roof.dtype or "", {}).get("hbm")
+        beside = roof.source if ridge is None else f"{roof.source}, ridge {figures(ridge)} FLOP/byte"
+        told.append(f"{si(roof.value, roof.unit)} {name} ({beside})")
+    model = safe_text(device.model or device.name or "the device")
+    return textwrap.wrap(f"roofs of {model}: {', '.join(told)}", width, subsequent_indent="  ") if told else []
