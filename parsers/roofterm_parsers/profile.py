@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import polars as pl
 
-PARSER_VERSION = 5
+PARSER_VERSION = 6
 """Raise it when a parser reads the same bytes into different frames: cached profiles of other versions are read anew."""
 
 DEVICE_ALONE = "device_alone"
@@ -275,7 +275,7 @@ HLO_FACTS = pl.Schema(
         "op": pl.UInt32,  # row of hlo_ops
         "symbol_id": pl.UInt64,  # the compiler's number of the instruction; 0 and null: XProf's tables leave it out
         "opcode": pl.String,
-        "shape": pl.String,  # of the result, with layout
+        "shape": pl.String,  # of the result, with layout; of an op that no HLO is known of, of its inputs as its framework says
         "dtype": pl.String,  # that the arithmetic runs in: bf16, f32, s8, ...
         "custom_call": pl.String,  # target
         "xprof_flops": pl.Float64,  # per occurrence as XProf counts from the same HLO; null: it has no HLO for the op

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -23,8 +24,9 @@ from roofterm_parsers.xplane.wire import I64, U32
 UNKNOWN = -(1 << 63)
 NO_ROW = 0xFFFFFFFF
 
-GpuOp = Callable[[int | None, str, str, str, bool], int]
-"""(program id, module, hlo_op, framework op, whether `tf_op` states that) to a row of hlo_ops"""
+GpuOp = Callable[[int | None, str, str, str, bool, str], int]
+"""(program id, module, hlo_op, framework op, whether `tf_op` states that, shapes of its annotation) to a row of hlo_ops"""
+_SHAPES = re.compile(r"\bshape=\(([^)]*)\)")
 
 
 def add_device_line(making: Making, plane: Plane, line: Line, device: int, modules: dict[int, str], gpu_op: GpuOp) -> bool:
@@ -194,12 +196,14 @@ def add_gpu_ops(making: Making, stats: LineStats, ids: U32, gpu_op: GpuOp, among
     module_code, modules = stats.texts("hlo_module")
     framework_code, frameworks = _first_texts(stats, "name", "level 0", "annotation", "tf_op")
     own_code, _ = _first_texts(stats, "tf_op")
+    shapes_code, shapes = _annotated_shapes(stats)
     program = stats.integers("program_id", UNKNOWN)
     said = (op_code != NONE) | (framework_code != NONE)
     told = np.flatnonzero(said) if among is None else among[said[among]]
     if told.size == 0:
         return
-    keys = np.stack([program[told], op_code[told], module_code[told], framework_code[told], own_code[told] != NONE], axis=1)
+    known = (program, op_code, module_code, framework_code, own_code != NONE, shapes_code)
+    keys = np.stack([codes[told] for codes in known], axis=1)
     distinct, back = np.unique(keys, axis=0, return_inverse=True)
     rows = [
         gpu_op(
@@ -208,10 +212,20 @@ def add_gpu_ops(making: Making, stats: LineStats, ids: U32, gpu_op: GpuOp, among
             ops[op] if op != NONE else "",
             frameworks[framework] if framework != NONE else "",
             bool(own),
+            shapes[shape] if shape != NONE else "",
         )
-        for program, op, module, framework, own in distinct.tolist()
+        for program, op, module, framework, own, shape in distinct.tolist()
     ]
     making.gather.add_rows("hlo", {"slice": ids[told], "op": np.array(rows, np.int64)[back.reshape(-1)]})
+
+
+def _annotated_shapes(stats: LineStats) -> tuple[I64, list[str]]:
+    """The shapes that a framework's annotation tells of an event's op (`Tile:Tile#shape=(half[1];int32[1])#`): codes, texts."""
+    code, texts = stats.texts("annotation")
+    shapes: dict[str, int] = {}
+    found = [";".join(_SHAPES.findall(text)) for text in texts]
+    codes = np.array([shapes.setdefault(shape, len(shapes)) if shape else NONE for shape in found] + [NONE], np.int64)
+    return codes[code], list(shapes)
 
 
 def _first_texts(stats: LineStats, *names: str) -> tuple[I64, list[str]]:

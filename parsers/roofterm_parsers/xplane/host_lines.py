@@ -70,7 +70,7 @@ def _add_full_names(making: Making, plane: Plane, ids: U32, code: Codes, op: Gpu
     for i, metadata in enumerate(code.ids):
         found = plane.event_metadata.get(metadata)
         if found is not None and found.display_name and found.name and found.display_name != found.name:
-            rows[i] = op(None, "", "", found.name, False)
+            rows[i] = op(None, "", "", found.name, False, "")
     own = rows[code.of_event]
     named = own != NO_ROW
     if named.any():

@@ -40,20 +40,24 @@ class Programs:
         self._programs: dict[int, Program | None] = {}
         self._unfound: Counter[str] = Counter()
         self._uncosted: Counter[str] = Counter()
-        self._made: dict[tuple[int | None, str, str, str, bool], int] = {}
+        self._made: dict[tuple[int | None, str, str, str, bool, str], int] = {}
         self._unread = 0
 
-    def row(self, program: int | None, module: str, hlo_op: str, framework_op: str, stated: bool = False) -> int:
-        """The row of hlo_ops for events that state these; `stated`: the framework's op under the name that XProf knows."""
-        key = (program, module, hlo_op, framework_op, stated)
+    def row(self, program: int | None, module: str, hlo_op: str, framework_op: str, stated: bool = False, shapes: str = "") -> int:
+        """The row of hlo_ops for events that state these.
+
+        `stated`: the framework's op under the name that XProf knows; `shapes`: of an op that no HLO is known of, its inputs.
+        """
+        shapes = "" if hlo_op else shapes
+        key = (program, module, hlo_op, framework_op, stated, shapes)
         row = self._made.get(key)
         if row is None:
             row = self._made[key] = self._row(
-                None if program is None else program & 0xFFFFFFFFFFFFFFFF, module, hlo_op, framework_op, stated
+                None if program is None else program & 0xFFFFFFFFFFFFFFFF, module, hlo_op, framework_op, stated, shapes
             )
         return row
 
-    def _row(self, program: int | None, module: str, hlo_op: str, framework_op: str, stated: bool) -> int:
+    def _row(self, program: int | None, module: str, hlo_op: str, framework_op: str, stated: bool, shapes: str) -> int:
         name = hlo_op.rsplit("::", 1)[-1]
         found = self._program(program)
         one = found.module.by_name.get(name) if found is not None else None
@@ -66,6 +70,8 @@ class Programs:
                 self._unfound[name] += 1
             op = {"program": module or None, "name": name or None, "framework_op": framework_op or None, "flops_from": "none"}
             facts = {"xprof_category": ""} if stated and not name else {}
+            if shapes and not name:
+                facts["shape"] = shapes
         row = self._rows.add({"program_id": program, **op}, facts)
         if found is not None and one is not None:
             self._rows.roles[row] = found.roles.of(one)

@@ -11,6 +11,7 @@ from roofterm.analysis.xprof.host_ops import host_ops
 from roofterm.analysis.xprof.op_metrics import op_metrics
 from roofterm.analysis.xprof.peaks import peaks, version_numbers
 from roofterm.analysis.xprof.record import divide
+from roofterm.analysis.xprof.step_breakdown import Activity, precision_times
 from roofterm_parsers.profile import ROOT, Kind, Profile, TrackKind
 
 OFF_DUTY = (
@@ -23,7 +24,8 @@ def xprof_overview(profile: Profile, version: str) -> dict[str, float]:
     """Percentages by XProf's names, as far as they apply to the hardware.
 
     device_tf_op_percent, host_tf_op_percent: of the framework ops that ran. Of TPUs also device_duty_cycle_percent (from the
-    first program to the last op), device_idle_time_percent (by the device's own clock), host_idle_time_percent.
+    first program to the last op), device_idle_time_percent (by the device's own clock), host_idle_time_percent; of GPUs
+    device_compute_16bit_percent and device_compute_32bit_percent, by what steps' kernels and their inputs are called.
     """
     numbers = version_numbers(version)
     hardware = peaks(profile, numbers).hardware
@@ -39,6 +41,11 @@ def xprof_overview(profile: Profile, version: str) -> dict[str, float]:
         shares["device_duty_cycle_percent"] = duty_cycle_pct(profile)
         shares["device_idle_time_percent"] = 100 * (1 - divide(metrics.op_ps, metrics.total_ps))
         shares["host_idle_time_percent"] = 100 * (1 - divide(host.op_ps, host.idle_ps + host.op_ps))
+    if hardware == "GPU":
+        bits = precision_times(profile)
+        computed = sum(bits.values())
+        shares["device_compute_16bit_percent"] = 100 * divide(bits[Activity.DEVICE_COMPUTE_16], computed)
+        shares["device_compute_32bit_percent"] = 100 * divide(bits[Activity.DEVICE_COMPUTE_32], computed)
     return shares
 
 

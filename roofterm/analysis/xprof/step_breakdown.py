@@ -83,11 +83,24 @@ def _device_events(profile: Profile, slices: pl.DataFrame) -> dict[int, list[Spa
     """By step; what no launch is known of does not count."""
     correlated = pl.concat([frame.drop_nulls("correlation").select("slice") for frame in (profile.kernels, profile.copies)])
     work = _work(profile, slices).join(correlated, on="slice", how="semi")
-    activity = {text: _device_activity(text) for text in work["text"].unique().to_list()}
+    inputs = profile.hlo_facts.filter(pl.col("xprof_category").is_null() | (pl.col("xprof_category") == "")).select("op", inputs="shape")
+    inputs = profile.hlo.join(inputs.drop_nulls(), on="op").unique("slice", keep="first").select("slice", "inputs")
+    work = work.join(inputs, on="slice", how="left", maintain_order="left").with_columns(pl.col("inputs").fill_null(""))
+    activity = {told: _device_activity(*told) for told in work.select("text", "inputs").unique().iter_rows()}
     events: dict[int, list[Span]] = defaultdict(list)
-    for number, text, start, end in work.select("group", "text", "start_ps", "end_ps").iter_rows():
-        events[number].append((activity[text], start, end))
+    for number, text, shapes, start, end in work.select("group", "text", "inputs", "start_ps", "end_ps").iter_rows():
+        events[number].append((activity[text, shapes], start, end))
     return events
+
+
+def precision_times(profile: Profile) -> dict[Activity, int]:
+    """What GPUs computed in 16 and in 32 bits within steps, ps: of overlapping kernels the 16 bit ones count (event_span.cc)."""
+    sums = dict.fromkeys(COMPUTE, 0)
+    for events in _device_events(profile, _grouped(profile)).values():
+        for activity, start, end in flattened(events):
+            if activity in sums:
+                sums[activity] += end - start
+    return sums
 
 
 def _work(profile: Profile, slices: pl.DataFrame) -> pl.DataFrame:
@@ -126,14 +139,16 @@ def _on(profile: Profile, slices: pl.DataFrame, kind: TrackKind) -> pl.DataFrame
     return slices.join(tracks, on="track", maintain_order="left")
 
 
-def _device_activity(text: str) -> Activity:
+def _device_activity(text: str, inputs: str) -> Activity:
+    """By the kernel's name and the inputs that its op's annotation tells; how many bits it computes in these say first."""
     copy = framework_op_of(text).type
     copies = {"MemcpyHToD": Activity.HOST_TO_DEVICE, "MemcpyDToH": Activity.DEVICE_TO_HOST, "MemcpyDToD": Activity.DEVICE_TO_DEVICE}
     if copy in copies:
         return copies[copy]
     if text.lower().startswith("nccl"):
         return Activity.DEVICE_COLLECTIVES
-    return Activity.DEVICE_COMPUTE_16 if "half" in text or "fp16" in text else Activity.DEVICE_COMPUTE_32
+    half = "half" in inputs if inputs else "half" in text or "fp16" in text
+    return Activity.DEVICE_COMPUTE_16 if half else Activity.DEVICE_COMPUTE_32
 
 
 _HULLS = ("EagerExecute", "EagerLocalExecute", "EagerKernelExecute", "FunctionRun")
