@@ -96,6 +96,31 @@ def test_memory_profile(trace: str) -> None:
         ]
 
 
+@every_trace
+def test_what_memory_holds_at_its_peak(trace: str) -> None:
+    """Blocks that are held, and what XProf puts in the place of those that it saw nobody ask for."""
+    table = tables_of(f"{FOLDER['2.24.2']}/{trace}", "memory_profile")[0]
+    for name, own in xprof_memory_profile(profile_of(trace)).items():
+        known = table["memoryProfilePerAllocator"][name]
+        want = []
+        for one in known["activeAllocations"]:
+            special = int(one["snapshotIndex"]) < 0
+            at = int(one["specialIndex"] if special else one["snapshotIndex"])
+            block = known["specialAllocations"][at] if special else known["memoryProfileSnapshots"][at]["activityMetadata"]
+            want.append(
+                {
+                    "allocation_bytes": int(block["allocationBytes"]),
+                    "requested_bytes": int(block["requestedBytes"]),
+                    "framework_op": block["tfOpName"],
+                    "region": block["regionType"],
+                    "dtype": block["dataType"],
+                    "shape": block["tensorShape"],
+                    "occurrences": int(one["numOccurrences"]),
+                }
+            )
+        assert own["active"] == want
+
+
 def memory_use(stats: dict[str, Any]) -> dict[str, Any]:
     return {
         "reserved_bytes": int(stats["stackReservedBytes"]),

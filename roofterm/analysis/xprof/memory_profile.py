@@ -1,24 +1,27 @@
-"""XProf's memory profile of the allocators: peaks and how the use went on (xplane_to_memory_profile.cc)."""
+"""XProf's memory profile of the allocators: peaks, what is held at them, how the use went on (xplane_to_memory_profile.cc)."""
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Any
 
 import polars as pl
 
+from roofterm.analysis.xprof.step_groups import NO_GROUP, groups
 from roofterm_parsers.profile import Profile
 
 MOST_SNAPSHOTS = 1000
 
 
 def xprof_memory_profile(profile: Profile) -> dict[str, dict[str, Any]]:
-    """`{allocator or device's number: {summary, timeline}}`, in the order of their names.
+    """`{allocator or device's number: {summary, timeline, active}}`, in the order of their names.
 
     summary: `peak_bytes_lifetime` as the allocator counts it, and of the moment of the largest use in the profile `peak_bytes`,
     `reserved_bytes`, `allocated_bytes`, `free_bytes`, `fragmentation`, `time_ps`, and `capacity_bytes`. timeline: snapshots with
     `time_ps`, `reserved_bytes`, `allocated_bytes`, `free_bytes`, `peak_bytes`, `fragmentation`, `activity`, `requested_bytes`,
-    `allocation_bytes`, `address`; of more than 1000, the largest of each group of neighbours.
+    `allocation_bytes`, `address`; of more than 1000, the largest of each group of neighbours. active: what is held at the peak,
+    most bytes first, alike blocks as one with their `occurrences`: `allocation_bytes`, `requested_bytes`, `framework_op`,
+    `region`, `dtype`, `shape`; what was held before the profile began, and the stack, are rows of their own.
 
     Times count from the zero of each thread's own line, as XProf has them: events of threads whose lines begin apart are not in
     their true order.
@@ -26,8 +29,9 @@ def xprof_memory_profile(profile: Profile) -> dict[str, dict[str, Any]]:
     snapshots = _snapshots(profile)
     found = {}
     for (name,), own in snapshots.sort("memory_id", "track", "offset").group_by(["memory_id"], maintain_order=True):
-        timeline = _sampled(own.sort("time_ps", maintain_order=True).to_dicts())
-        found[str(name)] = {"summary": _summary(own), "timeline": [_shown(one) for one in timeline]}
+        in_time, summary = own.sort("time_ps", maintain_order=True), _summary(own)
+        timeline = _sampled(in_time.to_dicts())
+        found[str(name)] = {"summary": summary, "timeline": [_shown(one) for one in timeline], "active": _active(in_time, summary)}
     return found
 
 
@@ -48,7 +52,53 @@ def _snapshots(profile: Profile) -> pl.DataFrame:
         pl.col("bytes").abs().fill_null(0).alias("allocation_bytes"),
         pl.col("address").fill_null(0),
         (pl.col("reserved_bytes").fill_null(0) + pl.col("allocated_bytes").fill_null(0)).alias("used"),
+        "freed",
+        pl.col("framework_op", "region", "shape").fill_null(""),
+        pl.col("dtype").fill_null("INVALID"),
+        _step(profile, memory),
     )
+
+
+def _step(profile: Profile, memory: pl.DataFrame) -> pl.Series:
+    """The step that each event lies in (step_groups.py), or NO_GROUP."""
+    group = pl.Series("step", groups(profile))
+    slices = profile.slices.select("track", "offset").with_columns(group).unique(["track", "offset"], keep="first")
+    return (
+        memory.select("track", "offset").join(slices, on=["track", "offset"], how="left", maintain_order="left")["step"].fill_null(NO_GROUP)
+    )
+
+
+def _active(events: pl.DataFrame, summary: dict[str, Any]) -> list[dict[str, Any]]:
+    """What an allocator holds at its peak of what it gave within the peak's step. `events` in order of time."""
+    # What lies in no step counts for the one after the step before it.
+    stated = pl.when(pl.col("step") != NO_GROUP).then("step")
+    events = events.with_columns(step=pl.coalesce(stated, stated.forward_fill().fill_null(NO_GROUP) + 1))
+    step = events.filter(pl.col("used") == summary["peak_bytes"])["step"][-1]
+    held: dict[int, dict[str, Any]] = {}
+    unknown = summary["allocated_bytes"]
+    for event in events.filter((pl.col("step") == step) & (pl.col("time_ps") <= summary["time_ps"])).iter_rows(named=True):
+        if not event["freed"]:
+            held[event["address"]] = event
+            unknown -= event["allocation_bytes"]
+        elif event["address"] in held:
+            unknown += held.pop(event["address"])["allocation_bytes"]
+    blocks = [{name: event[name] for name in _BLOCK} for event in held.values()]
+    blocks += [_special(size, *kind) for size, kind in ((unknown, _EARLIER), (summary["reserved_bytes"], _STACK)) if size > 0]
+    blocks.sort(key=lambda block: (-block["allocation_bytes"], -block["requested_bytes"], *(block[name] for name in _BLOCK[2:])))
+    return [{**dict(zip(_BLOCK, key, strict=True)), "occurrences": len(list(alike))} for key, alike in groupby(blocks, key=_values)]
+
+
+_BLOCK = ("allocation_bytes", "requested_bytes", "framework_op", "region", "dtype", "shape")
+_EARLIER = ("unused preallocated device memory", "persist/dynamic")
+_STACK = ("stack", "stack")
+
+
+def _special(size: int, name: str, region: str) -> dict[str, Any]:
+    return dict(zip(_BLOCK, (size, size, name, region, "INVALID", "unknown"), strict=True))
+
+
+def _values(block: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(block[name] for name in _BLOCK)
 
 
 def _summary(own: pl.DataFrame) -> dict[str, Any]:
@@ -78,4 +128,5 @@ def _sampled(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _shown(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in row.items() if name not in ("memory_id", "track", "offset", "used")}
+    hidden = ("memory_id", "track", "offset", "used", "freed", "step", "framework_op", "region", "dtype", "shape")
+    return {name: value for name, value in row.items() if name not in hidden}
