@@ -29,14 +29,19 @@ def rows_of(index: I64, ids: pl.Series) -> I64:
     return rows
 
 
-def taken(values: pl.Series, rows: I64) -> pl.Series:
-    """The values of these rows; null for ABSENT."""
+def index_of(rows: I64) -> pl.Series:
+    """Rows as `Series.gather` takes them: null for ABSENT."""
     absent = rows < 0
-    if not absent.any():
-        return values.gather(pl.Series(rows))
+    index = pl.Series(rows.astype(np.uint32))
+    return index.set(pl.Series(absent), None) if absent.any() else index
+
+
+def taken(values: pl.Series, rows: I64 | pl.Series) -> pl.Series:
+    """The values of these rows (or of their `index_of`, where many columns are asked for the same); null for ABSENT."""
+    index = rows if isinstance(rows, pl.Series) else index_of(rows)
     if values.len() == 0:
-        return pl.Series(values.name, [None], dtype=values.dtype).new_from_index(0, rows.size)
-    return values.gather(pl.Series(rows).set(pl.Series(absent), None))
+        return pl.Series(values.name, [None], dtype=values.dtype).new_from_index(0, index.len())
+    return values.gather(index)
 
 
 def looked_up(values: pl.Series, ids: pl.Series, size: int, wanted: pl.Series) -> pl.Series:
@@ -46,5 +51,5 @@ def looked_up(values: pl.Series, ids: pl.Series, size: int, wanted: pl.Series) -
 
 def joined(frame: pl.DataFrame, ids: pl.Series, other: pl.DataFrame, key: str, size: int) -> pl.DataFrame:
     """A frame with the columns of `other` in the first row whose `key` is the id; `ids`: row for row with the frame, null for null."""
-    rows = rows_of(rows_by_id(other[key], size), ids)
-    return frame.with_columns(taken(other[column], rows) for column in other.columns if column != key)
+    index = index_of(rows_of(rows_by_id(other[key], size), ids))
+    return frame.with_columns(taken(other[column], index) for column in other.columns if column != key)

@@ -39,17 +39,37 @@ EVENTS = pl.Schema(
 )
 
 
-def profiler_events(profile: Profile, work: pl.DataFrame) -> pl.DataFrame:
+class FunctionTree(NamedTuple):
+    """The profiler's function events before merging, in order of slice id."""
+
+    slice: I64
+    start_ps: I64
+    dur_ps: I64
+    parent: I64
+    """row of this tree, -1 for none"""
+
+    @property
+    def self_ps(self) -> int:
+        """Self time of all events together, ps: merging takes none away, and a child's time is its parent's loss."""
+        return int(self.dur_ps[self.parent < 0].sum())
+
+
+def function_tree(profile: Profile) -> FunctionTree:
+    """The host's function events, nested as the profiler nests them."""
+    rows = _rows(profile)
+    start, dur = (profile.slices[name].to_numpy()[rows] for name in ("start_ps", "dur_ps"))
+    return FunctionTree(rows, start, dur, _parents(profile, rows, start, dur))
+
+
+def profiler_events(profile: Profile, work: pl.DataFrame, tree: FunctionTree | None = None) -> pl.DataFrame:
     """The profiler's function events of the host after merging (schema `EVENTS`), in order of slice id.
 
-    `work` is the device work with its `op` (roofterm.analysis.work): its time goes to the op that launched it.
+    `work` is the device work with its `op` (roofterm.analysis.work): its time goes to the op that launched it. `tree`: what
+    `function_tree` gives for the profile.
     """
-    rows = _rows(profile)
-    slices = profile.slices[rows]
-    start, dur = slices["start_ps"].to_numpy(), slices["dur_ps"].to_numpy()
-    parent = _parents(profile, rows, start, dur)
+    rows, start, dur, parent = function_tree(profile) if tree is None else tree
     own_device = _device_time(rows, work)
-    keep, parent = _merge_same_names(profile, slices["name"].to_numpy(), parent)
+    keep, parent = _merge_same_names(profile, profile.slices["name"].to_numpy()[rows], parent)
     own_device = _lifted(own_device, keep, parent)
     at = np.full(rows.size, -1, np.int64)
     at[keep] = np.arange(keep.size)
@@ -126,7 +146,8 @@ def _parents(profile: Profile, rows: I64, start: I64, dur: I64) -> I64:
         mine = track[rows]
         for number in odd.tolist():
             here = np.flatnonzero(mine == number)
-            found[here] = _stack(start[here], start[here] + dur[here], here)
+            around = holders(start[here], start[here] + dur[here])
+            found[here] = np.where(around < 0, -1, here[around])
     return found
 
 
@@ -141,18 +162,20 @@ def _skip_absent(found: I64, up: NDArray[np.uint32], parent: NDArray[np.uint32],
         lost = lost[inside & (found[lost] < 0)]
 
 
-def _stack(start: I64, end: I64, ids: I64) -> I64:
-    """The profiler's walk over one thread: a parent holds its child whole and ends after the child starts."""
-    result = np.full(start.size, -1, np.int64)
-    stack: list[int] = []
-    starts, ends = start.tolist(), end.tolist()
-    for i in range(start.size):
-        while stack and (starts[i] >= ends[stack[-1]] or ends[i] > ends[stack[-1]]):
-            stack.pop()
-        if stack:
-            result[i] = ids[stack[-1]]
-        stack.append(i)
-    return result
+def holders(start: I64, end: I64) -> I64:
+    """The profiler's parents on one thread, -1 for none: the nearest earlier event that ends no earlier, and after the child starts.
+
+    All events look at the one before them first. What one has found too short, whatever lies between that and where it looked
+    on itself, is too short for it too: so all jump at once, and ever farther.
+    """
+    found = np.arange(-1, start.size - 1)
+    active = np.arange(start.size)
+    while active.size:
+        looked = found[active]
+        short = (looked >= 0) & ((end[looked] < end[active]) | (end[looked] <= start[active]))
+        active = active[short]
+        found[active] = found[looked[short]]
+    return found
 
 
 def _merge_same_names(profile: Profile, name: NDArray[np.uint32], parent: I64) -> tuple[I64, I64]:
@@ -214,18 +237,15 @@ def _own(total: I64, parent: I64) -> I64:
 
 
 def _subtree(own: I64, parent: I64) -> I64:
-    """Each row's own value and all values below it (children come after their parents)."""
+    """Each row's own value and all values below it."""
     total = own.copy()
-    level = np.zeros(parent.size, np.int64)
-    up = parent.copy()
-    while np.any(up >= 0):
-        level[up >= 0] += 1
-        up = np.where(up >= 0, parent[np.maximum(up, 0)], -1)
-    order = np.argsort(-level, kind="stable")
-    bounds = np.flatnonzero(np.diff(level[order])) + 1
-    for rows in np.split(order, bounds):
-        child = rows[parent[rows] >= 0]
-        np.add.at(total, parent[child], total[child])
+    value = np.flatnonzero(own)
+    up = parent[value]
+    while value.size:
+        inside = up >= 0
+        value, up = value[inside], up[inside]
+        np.add.at(total, up, own[value])
+        up = parent[up]
     return total
 
 

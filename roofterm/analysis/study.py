@@ -230,7 +230,11 @@ class Study:
     @cached_property
     def profiler_events(self) -> pl.DataFrame:
         """The profiler's function events, schema `profiler_tree.EVENTS`."""
-        return profiler_tree.profiler_events(self.profile, self.work)
+        return profiler_tree.profiler_events(self.profile, self.work, self._function_tree)
+
+    @cached_property
+    def _function_tree(self) -> profiler_tree.FunctionTree:
+        return profiler_tree.function_tree(self.profile)
 
     def selection(self, scope: Scope) -> Selection:
         """The part of the profile that a scope names; its filter plays no part. Raises ScopeError."""
@@ -436,7 +440,7 @@ class Study:
             length = sum(row.dur_us for row in decode)
             summary.mbu_pct = sum((row.mbu_pct or 0.0) * row.dur_us for row in decode) / length if length else None
         if self.is_torch:
-            summary.self_cpu_us = int(self.profiler_events["self_ps"].sum()) / steps.US
+            summary.self_cpu_us = self._function_tree.self_ps / steps.US
         return summary
 
     @property

@@ -55,35 +55,43 @@ def surroundings(profile: Profile, ops: NDArray[np.int64]) -> Surroundings:
     """What stands around ops, by their slice ids."""
     texts = profile.names["text"]
     name, parent = profile.slices["name"].to_numpy(), profile.slices["parent"].to_numpy()
-    unmarked = len(Place)
-    mark_of_name = np.full(texts.len(), unmarked, np.uint8)
-    for marked, pattern in reversed(_MARKS):
-        mark_of_name[texts.str.contains(pattern).to_numpy()] = marked
-    clipped = texts.str.contains(_CLIPPED).to_numpy()
-    is_linear = (texts == "aten::linear").to_numpy()
-    is_composite = texts.is_in(["aten::matmul", "aten::scaled_dot_product_attention"]).to_numpy()
-    backward = np.zeros(parent.size, np.bool_)
-    backward[profile.ops["slice"].filter(profile.ops["forward_thread"].is_not_null()).to_numpy()] = True
-    signed = profile.ops["signature"].cast(pl.Int64).fill_null(-1).to_numpy()
+    facts = _facts_of_names(texts)[name] if texts.len() else np.zeros(0, np.uint8)
+    by_thread = profile.ops["slice"].filter(profile.ops["forward_thread"].is_not_null()).to_numpy()
+    facts[by_thread] |= np.where(facts[by_thread] & _MARKED, 0, 1 + Place.BACKWARD).astype(np.uint8)
     signature = np.full(parent.size, -1, np.int64)
-    signature[profile.ops["slice"].to_numpy()] = signed
+    signature[profile.ops["slice"].to_numpy()] = profile.ops["signature"].cast(pl.Int64).fill_null(-1).to_numpy()
 
-    place = np.full(ops.size, unmarked, np.uint8)
+    place = np.zeros(ops.size, np.uint8)
     linear, in_step = np.zeros(ops.size, np.bool_), np.zeros(ops.size, np.bool_)
     composite = np.full(ops.size, -1, np.int64)
-    steps = texts.str.contains(r"^Optimizer\.step#").to_numpy()
     active, current = np.arange(ops.size), ops
     while active.size:
-        mark = mark_of_name[name[current]]
-        mark = np.where((mark == unmarked) & backward[current], np.uint8(Place.BACKWARD), mark)
-        place[active] = np.where(place[active] == unmarked, mark, place[active])
-        linear[active] |= is_linear[name[current]]
-        in_step[active] |= steps[name[current]]
-        around = is_composite[name[current]] & (composite[active] < 0)
-        composite[active] = np.where(around, signature[current], composite[active])
+        told = facts[current]
+        some = np.flatnonzero(told)
+        row, here, told = active[some], current[some], told[some]
+        place[row] = np.where(place[row] == 0, told & _MARKED, place[row])
+        linear[row] |= (told & _LINEAR) > 0
+        in_step[row] |= (told & _STEP) > 0
+        around = ((told & _COMPOSITE) > 0) & (composite[row] < 0)
+        composite[row] = np.where(around, signature[here], composite[row])
         above = parent[current]
         inside = above != ROOT
-        active, current = active[inside], above[inside].astype(np.int64)
-    place[place == unmarked] = Place.FORWARD
+        active, current = active[inside], above[inside]
+    place = np.where(place == 0, Place.FORWARD, place - 1).astype(np.uint8)
+    clipped = texts.str.contains(_CLIPPED).to_numpy()
     place[clipped[name[ops]] & ~in_step] = Place.GRADIENT
     return Surroundings(place, linear, composite)
+
+
+_MARKED, _LINEAR, _COMPOSITE, _STEP = 0x0F, 0x10, 0x20, 0x40
+"""Bits of what a name tells: one more than the place that it marks, and whether it is one of three kinds of op."""
+
+
+def _facts_of_names(texts: pl.Series) -> NDArray[np.uint8]:
+    facts = np.zeros(texts.len(), np.uint8)
+    for marked, pattern in reversed(_MARKS):
+        facts[texts.str.contains(pattern).to_numpy()] = 1 + marked
+    facts[(texts == "aten::linear").to_numpy()] |= _LINEAR
+    facts[texts.is_in(["aten::matmul", "aten::scaled_dot_product_attention"]).to_numpy()] |= _COMPOSITE
+    facts[texts.str.contains(r"^Optimizer\.step#").to_numpy()] |= _STEP
+    return facts

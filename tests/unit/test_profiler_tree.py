@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
+from hypothesis import given
+from hypothesis import strategies as st
 
-from roofterm.analysis.profiler_tree import profiler_events, top_level_memory
+from roofterm.analysis.profiler_tree import function_tree, holders, profiler_events, top_level_memory
 from roofterm.analysis.work import device_work
 from roofterm_parsers.profile import Kind, Profile
 from tests.build import US, Build
@@ -120,3 +122,26 @@ def test_device_slices_and_hidden_names_are_no_events():
     build.kernel("k", 0, 10)
     build.host("shown", 20, 10, kind=Kind.PYTHON)
     assert set(events(build.profile())) == {"shown"}
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 12)), max_size=40))
+def test_holders_are_what_the_profilers_walk_over_a_thread_finds(slices: list[tuple[int, int]]):
+    slices = sorted(slices, key=lambda one: (one[0], -one[1]))
+    walked: list[int] = []
+    stack: list[tuple[int, int]] = []
+    for row, (start, length) in enumerate(slices):
+        while stack and (start >= stack[-1][1] or start + length > stack[-1][1]):
+            stack.pop()
+        walked.append(stack[-1][0] if stack else -1)
+        stack.append((row, start + length))
+    start = np.array([one for one, _ in slices], np.int64)
+    assert holders(start, start + np.array([length for _, length in slices], np.int64)).tolist() == walked
+
+
+def test_all_self_time_is_that_of_the_events_after_merging():
+    build = Build()
+    build.host("div", 0, 100)
+    build.host("div", 10, 80)
+    build.host("sticks out", 95, 20)
+    got = events(build.profile())
+    assert function_tree(build.profile()).self_ps / US == sum(event["self_ps"] for event in got.values()) == 120
