@@ -100,7 +100,7 @@ def _pieces(profile: Profile, work: pl.DataFrame, facts: pl.DataFrame) -> pl.Dat
     return work.with_columns(
         *(taken(facts[column], rows) for column in FACTS if column not in ("slice", "category")),
         taken(facts["category"], rows).fill_null(int(Category.OTHER)),
-        _exclusive(work),
+        exclusive(work),
         kernel_name=kernel_name,
         graph=pl.Series(graph),
         fast_algorithm=texts.str.contains(r"(?i)winograd|fft").gather(kernel_name),
@@ -343,11 +343,11 @@ def _shares(pieces: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
     return ordered.select(pl.col(name).cast(kind) for name, kind in PIECES.items())
 
 
-def _exclusive(work: pl.DataFrame) -> pl.Series:
+def exclusive(work: pl.DataFrame) -> pl.Series:
     """Time (ps) of each piece in which no other piece ran on its device."""
     start, end = work["start_ps"].to_numpy(), work["end_ps"].to_numpy()
     device = work["device"].to_numpy()
-    exclusive = np.zeros(start.size, np.int64)
+    alone_ps = np.zeros(start.size, np.int64)
     for number in np.unique(device):
         rows = np.flatnonzero((device == number) & (end > start))
         if rows.size == 0:
@@ -360,5 +360,5 @@ def _exclusive(work: pl.DataFrame) -> pl.Series:
         running, sum_of_rows = np.cumsum(change[order])[:-1], np.cumsum(which[order])[:-1]
         length = np.diff(times)
         alone = (running == 1) & (length > 0)
-        np.add.at(exclusive, sum_of_rows[alone], length[alone])
-    return pl.Series("exclusive_ps", exclusive)
+        np.add.at(alone_ps, sum_of_rows[alone], length[alone])
+    return pl.Series("exclusive_ps", alone_ps)

@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from roofterm import results
 from roofterm.analysis.bounds import LAUNCH_S, level_rates, roofs_of, with_bounds
 from roofterm.analysis.cache_traffic import with_cache
 from roofterm.analysis.categories import Category
-from roofterm.analysis.costed import LEVELS, Costed, costed
+from roofterm.analysis.costed import LEVELS, Costed, costed, exclusive
 from roofterm.analysis.hlo_costs import on_device_clock
 from roofterm.analysis.levels import PS, category_rows, kernel_rows, op_items, op_rows, over_roof, records, summed, with_shares
 from roofterm.analysis.op_roles import ROLE_COLUMNS
@@ -53,6 +55,33 @@ def bounded(
         items = with_cache(profile, items, batches)
     items = with_bounds(items, device)
     return Bounded(found, items.with_columns(dtype_key="dtype", path_key="tensor_core"))
+
+
+def bounded_part(profile: Profile, whole: Bounded, work: pl.DataFrame) -> Bounded | None:
+    """The costs and bounds of a part of the work that `whole` tells of; None where items lie in it with a part of their pieces, or
+    where a part may count otherwise than the whole (runs of compiled programs)."""
+    if profile.hlo.height or work.height == 0:
+        return None
+    inside = np.zeros(profile.slices.height, np.bool_)
+    inside[work["slice"].to_numpy()] = True
+    mine = inside[whole.costed.pieces["slice"].to_numpy()]
+    item = whole.costed.pieces["item"].to_numpy()
+    pieces = np.bincount(item[mine], minlength=whole.costed.items.height)
+    taken = pieces > 0
+    if mine.sum() != work.height or np.any(taken & (pieces != whole.costed.items["pieces"].to_numpy())):
+        return None
+    alone = exclusive(on_device_clock(profile, work))
+    number = np.cumsum(taken) - 1
+    held = np.zeros(int(taken.sum()), np.int64)
+    np.add.at(held, number[item[mine]], alone.to_numpy())
+
+    def renumbered(frame: pl.DataFrame, rows: NDArray[np.bool_]) -> pl.DataFrame:
+        kept = frame.filter(pl.Series(rows))
+        return kept.with_columns(item=pl.Series(number[kept["item"].to_numpy()], dtype=pl.UInt32))
+
+    found = Costed(renumbered(whole.costed.items, taken), renumbered(whole.costed.pieces, mine).with_columns(alone))
+    items = renumbered(whole.items, taken[whole.items["item"].to_numpy()])
+    return Bounded(found, items.with_columns(exclusive_ps=pl.Series(held[items["item"].to_numpy()])))
 
 
 def roofline(

@@ -78,13 +78,13 @@ class _Line:
 
     def __init__(self, kernels: pl.DataFrame) -> None:
         start, end = kernels["start_ps"].to_numpy(), kernels["end_ps"].to_numpy()
-        one = np.ones(start.size)
         known = kernels["blocks_per_unit"].is_not_null().to_numpy()
         tensor = kernels["tensor_core"].fill_null(False).to_numpy()
-        self._all = level(start, end, one)
-        self._tensor = level(start[tensor], end[tensor], one[tensor])
-        self._known = level(start[known], end[known], one[known])
-        self._filled = level(start[known], end[known], kernels["blocks_per_unit"].to_numpy()[known], most=1.0)
+        edges = edges_of(start, end)
+        self._all = level(edges)
+        self._tensor = level(edges, chosen=tensor)
+        self._known = self._all if known.all() else level(edges, chosen=known)
+        self._filled = level(edges, kernels["blocks_per_unit"].fill_null(0.0).to_numpy(), chosen=known, most=1.0)
 
     def tensor_share(self, start: I64, end: I64) -> NDArray[np.float64]:
         return _share(self._tensor.between(start, end), self._all.between(start, end))
@@ -114,12 +114,29 @@ class Level(NamedTuple):
         return np.where(at < 0, 0.0, self.integral[inside] + self.value[inside] * (time - self.time[inside]))
 
 
-def level(start: I64, end: I64, weight: NDArray[np.float64], most: float = np.inf) -> Level:
-    """Sum of the weights of what runs at each moment, at most `most`."""
+class Edges(NamedTuple):
+    """Where pieces start and end, in order of time."""
+
+    time: I64
+    piece: I64
+    """row of each piece; its end: less the number of pieces, so below 0"""
+
+
+def edges_of(start: I64, end: I64) -> Edges:
     time = np.concatenate((start, end))
     order = np.argsort(time, kind="stable")
-    time = time[order]
-    value = np.minimum(np.cumsum(np.concatenate((weight, -weight))[order]), most)
+    return Edges(time[order], np.where(order < start.size, order, order - 2 * start.size))
+
+
+def level(edges: Edges, weight: NDArray[np.float64] | None = None, chosen: NDArray[np.bool_] | None = None, most: float = np.inf) -> Level:
+    """Sum of the weights (None: 1 each) of what runs at each moment, at most `most`; of all pieces or those `chosen`."""
+    time, piece = edges
+    if chosen is not None and not chosen.all():
+        mine = chosen[piece]
+        time, piece = time[mine], piece[mine]
+    starts = piece >= 0
+    change = np.where(starts, 1.0, -1.0) if weight is None else np.where(starts, weight[piece], -weight[piece])
+    value = np.minimum(np.cumsum(change), most)
     steps = np.concatenate(([0.0], (value[:-1] * np.diff(time)))) if time.size else np.zeros(0)
     return Level(time, value, np.cumsum(steps))
 

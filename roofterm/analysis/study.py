@@ -50,7 +50,7 @@ from roofterm.analysis.phases import host_phases, phase_names, work_phases
 from roofterm.analysis.rank_groups import rank_groups
 from roofterm.analysis.rank_steps import rank_steps
 from roofterm.analysis.ranks import rank_rows
-from roofterm.analysis.roofline import Bounded, above_roof, bounded, flops_total, roof_warnings, roofline
+from roofterm.analysis.roofline import Bounded, above_roof, bounded, bounded_part, flops_total, roof_warnings, roofline
 from roofterm.analysis.row_filter import row_predicate, split_by_columns
 from roofterm.analysis.scope import ALL, STEADY, RoofChoice, Scope
 from roofterm.analysis.selection import Selection, select
@@ -502,10 +502,12 @@ class Study:
         return self._bounded(Scope(step=scope.step, window_ps=scope.window_ps, rank=scope.rank))
 
     def _bounded(self, part: Scope) -> Bounded:
-        return self._keep(
-            ("bounded", part),
-            lambda: bounded(self.joined, self.captured.hung(self._part(part).work), self.facts, self.device, self.step_facts, self.owners),
-        )
+        return self._keep(("bounded", part), lambda: self._bounds_of(part))
+
+    def _bounds_of(self, part: Scope) -> Bounded:
+        profile, work = self.joined, self.captured.hung(self._part(part).work)
+        found = bounded_part(profile, self.bounded(), work) if part != Scope(step=ALL.step) else None
+        return found or bounded(profile, work, self.facts, self.device, self.step_facts, self.owners)
 
     def _iteration_table(self, scope: Scope) -> pl.DataFrame:
         if self.given.steps.height and self.iterations.height:

@@ -14,7 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from roofterm.analysis.intervals import NONE, Intervals, both, clip, union, without
-from roofterm.analysis.step_use import level
+from roofterm.analysis.step_use import edges_of, level
 from roofterm_parsers.profile import HOST_CALL_KINDS, Kind, Profile
 
 ROLES = ("kernel", "memcpy", "memset", "communication", "runtime", "dataloader", "cpu_exec")
@@ -84,7 +84,7 @@ def gpu_metrics(profile: Profile, work: pl.DataFrame, start_ps: int, end_ps: int
         weight = inside[~np.isnan(occupancy)]
         filled = ~np.isnan(blocks) & (blocks > 0)
         whole = end_ps - start_ps
-        running = level(start[filled], end[filled], blocks[filled], most=1.0)
+        running = level(edges_of(start[filled], end[filled]), blocks[filled], most=1.0)
         efficiency = float(running.between(np.array([start_ps]), np.array([end_ps]))[0])
         rows.append(
             {

@@ -134,8 +134,8 @@ def test_holders_are_what_the_profilers_walk_over_a_thread_finds(slices: list[tu
             stack.pop()
         walked.append(stack[-1][0] if stack else -1)
         stack.append((row, start + length))
-    start = np.array([one for one, _ in slices], np.int64)
-    assert holders(start, start + np.array([length for _, length in slices], np.int64)).tolist() == walked
+    starts = np.array([start for start, _ in slices], np.int64)
+    assert holders(starts, starts + np.array([length for _, length in slices], np.int64)).tolist() == walked
 
 
 def test_all_self_time_is_that_of_the_events_after_merging():
