@@ -29,6 +29,10 @@ LAST = 99
 """priority of a column in which nothing is known"""
 
 
+ORIGINS = ("launched_by", "module_path", "launched_from", "op", "source", "tf_op", "shapes")
+"""Where a row comes from: what is asked of it first, and so the first of its details."""
+
+
 @dataclass(frozen=True)
 class At:
     """A column's place: its field, and what the screen alone knows of it."""
@@ -226,9 +230,9 @@ def definition(name: str) -> str:
 
 def row_details(table: str, row: Mapping[str, Any], extra: Sequence[Fact] = ()) -> Details:
     """Everything that a row of a table says, unknown figures left out."""
-    columns = TABLES[table][1:]
+    columns = sorted(TABLES[table][1:], key=lambda column: column.key not in ORIGINS)
     if "base" in row and table not in ("figures", "changes"):
-        columns = (*columns, *against_columns(table))
+        columns = [*columns, *against_columns(table)]
     facts = [
         Fact(column.label or "note", column.show(row[column.key]), definition(column.key) or column.about)
         for column in columns

@@ -15,6 +15,7 @@ from roofterm.analysis.filter_completion import Vocabulary
 from roofterm.analysis.next_command import NextCommand
 from roofterm.analysis.scope import ALL, STEADY, Scope, ScopeError
 from roofterm.analysis.selection import Selection
+from roofterm.analysis.work import device_work
 from roofterm_parsers.profile import ROOT, Kind, Profile, Source, TrackKind, Warning, empty
 from tests.tui import fake_memory, fake_ranks
 
@@ -74,7 +75,10 @@ class FakeStudy:
         self._steps = steps
         self._host_only = host_only
         self.profile = fake_profile(steps, ranks)
-        self.work = self.profile.links.head(0) if host_only else self.profile.links
+        work = device_work(
+            self.profile, self.profile.slices["dur_ps"].to_numpy(), pl.DataFrame(schema={"slice": pl.UInt32, "work_class": pl.UInt8})
+        )
+        self.work = work.head(0) if host_only else work
         self._tables = {"kernel": kernel_frame(many), "op": op_frame(), "category": category_frame()}
         self.category = (
             self.profile.slices["kind"]

@@ -175,8 +175,10 @@ async def test_details_say_every_figure_and_its_meaning():
         text = screen_text(pilot)
         assert "nvjet_tst_128x256_64x4_2x1_v_bz_coopA_NNT" in text
         assert "2.304 ms" in text
-        await press(pilot, "G")
-        assert "132,1,1" in screen_text(pilot)
+        assert re.search(r"launched by +aten::mm", text)  # where it comes from is asked first
+        assert "132,1,1" in text
+        await press(pilot, "pagedown")
+        assert "What they mean" in screen_text(pilot)
 
 
 async def test_too_small_says_so_and_recovers():

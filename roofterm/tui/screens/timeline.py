@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
@@ -194,11 +195,20 @@ class TimelinePage(Page):
         ids = np.flatnonzero(np.isin(profile.slices["name"].to_numpy(), names)) if names.size else names
         if ids.size == 0:
             return None
+        launched = ids[np.isin(ids, self._launched_in_steps())]
+        ids = launched if launched.size else ids
         start = profile.slices["start_ps"].to_numpy()[ids]
         place = self.lanes.place
         inside = ids[(start >= place.start_ps) & (start < place.start_ps + place.span_ps)] if place else ids[:0]
         candidates = inside if inside.size else ids
         return int(candidates[np.argmin(profile.slices["start_ps"].to_numpy()[candidates])])
+
+    def _launched_in_steps(self) -> NDArray[np.uint32]:
+        """Device work whose launch is in the file, in a step if there are any: it has a way back to its op, and is no warm-up."""
+        study = self.opened.study
+        known = study.work.drop_nulls("launch")
+        in_steps = known.drop_nulls("step")
+        return (in_steps if in_steps.height else known)["slice"].to_numpy()
 
     def _key(self) -> CategoryKey:
         return self.explorer.app_.category_key or CategoryKey((), (), ())

@@ -103,11 +103,19 @@ def detail_lines(details: Details, width: int, palette: Palette, look: Look, def
         values = wrapped(fact.value, max(width - column, 8), look) or [""]
         lines.append([(" " + label + " " * (column - cell_width(label)), palette.muted), (values[0], palette.text)])
         lines += [[(" " * (column + 1), palette.text), (value, palette.text)] for value in values[1:]]
-        if definitions and fact.about:
-            lines += [
-                [(" " * (column + 1), palette.muted), (part, palette.muted)] for part in wrapped(fact.about, max(width - column, 8), look)
-            ]
-    return lines
+    return [*lines, *_definition_lines(details, width, column, palette, look)] if definitions else lines
+
+
+def _definition_lines(details: Details, width: int, column: int, palette: Palette, look: Look) -> list[list[Piece]]:
+    """What the figures mean, below all of them: so that these are seen at one glance."""
+    lines: list[list[Piece]] = []
+    for fact in details.facts:
+        if fact.about:
+            first, *others = wrapped(fact.about, max(width - column, 8), look) or [""]
+            label = shown(fact.label, column - 1, look)
+            lines.append([(" " + label + " " * (column - cell_width(label)), palette.muted), (first, palette.muted)])
+            lines += [[(" " * (column + 1), palette.muted), (part, palette.muted)] for part in others]
+    return [[], [(" " + shown("What they mean", width, look), palette.accent)], *lines] if lines else []
 
 
 def wrapped(text: str, width: int, look: Look) -> list[str]:

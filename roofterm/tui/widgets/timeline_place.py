@@ -54,6 +54,8 @@ class Place:
         place.row = next((at for at, group in enumerate(lanes.groups) if group.rows), 0)
         place.gaps = sorted((gap for part in lanes.busy for gap in longest_gaps(part)), key=lambda gap: gap[0] - gap[1])
         place.list_rows()
+        first = place.lane(place.row).next_start(lanes.begin_ps - 1)
+        place.cursor_ps = lanes.begin_ps if first is None else first
         place.show(place.start_ps, place.span_ps)
         return place
 
