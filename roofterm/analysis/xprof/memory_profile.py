@@ -81,7 +81,8 @@ def _active(events: pl.DataFrame, summary: dict[str, Any]) -> list[dict[str, Any
             held[event["address"]] = event
             unknown -= event["allocation_bytes"]
         elif event["address"] in held:
-            unknown += held.pop(event["address"])["allocation_bytes"]
+            unknown += event["allocation_bytes"]  # as the free states it: a TPU's states none
+            del held[event["address"]]
     blocks = [{name: event[name] for name in _BLOCK} for event in held.values()]
     blocks += [_special(size, *kind) for size, kind in ((unknown, _EARLIER), (summary["reserved_bytes"], _STACK)) if size > 0]
     blocks.sort(key=lambda block: (-block["allocation_bytes"], -block["requested_bytes"], *(block[name] for name in _BLOCK[2:])))
