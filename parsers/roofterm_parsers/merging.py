@@ -19,6 +19,7 @@ REFERENCES: dict[str, dict[str, str]] = {
     "slices": {"track": "tracks", "name": "names", "parent": "slices"},
     "tracks": {"source": "sources", "device": "devices"},
     "ops": {"slice": "slices", "signature": "signatures"},
+    "called": {"slice": "slices", "caller": "callers"},
     "kernels": {"slice": "slices", "device": "devices"},
     "copies": {"slice": "slices", "device": "devices"},
     "runtime": {"slice": "slices"},
@@ -55,7 +56,7 @@ TIMES = {
 }
 """Frame: its column of times from the profile's zero."""
 
-UNITED = ("names", "signatures", "hlo_ops")
+UNITED = ("names", "signatures", "callers", "hlo_ops")
 """Dictionaries: equal rows of several sources become one."""
 
 MOST_APART_NS = 50 * 86_400 * 10**9

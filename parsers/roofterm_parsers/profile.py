@@ -157,6 +157,17 @@ SIGNATURES = pl.Schema(
 )
 """Distinct input descriptions of ops; a part the file does not hold is null."""
 
+CALLED = pl.Schema({"slice": pl.UInt32, "caller": pl.UInt32})
+"""Ops that state from where they were called: rows of callers."""
+
+CALLERS = pl.Schema(
+    {
+        "stack": pl.String,  # Call stack: frames, the innermost first, with ";" between
+        "modules": pl.String,  # Module Hierarchy: of TorchScript, the outermost first, with "." between
+    }
+)
+"""Distinct places in the code that ops state; a part the file does not hold, or leaves empty, is null."""
+
 KERNELS = pl.Schema(
     {
         "slice": pl.UInt32,
@@ -419,6 +430,8 @@ FRAMES: dict[str, pl.Schema] = {
     "names": NAMES,
     "ops": OPS,
     "signatures": SIGNATURES,
+    "called": CALLED,
+    "callers": CALLERS,
     "kernels": KERNELS,
     "copies": COPIES,
     "runtime": RUNTIME,
@@ -471,6 +484,8 @@ class Profile:
     names: pl.DataFrame = _frame("names")
     ops: pl.DataFrame = _frame("ops")
     signatures: pl.DataFrame = _frame("signatures")
+    called: pl.DataFrame = _frame("called")
+    callers: pl.DataFrame = _frame("callers")
     kernels: pl.DataFrame = _frame("kernels")
     copies: pl.DataFrame = _frame("copies")
     runtime: pl.DataFrame = _frame("runtime")

@@ -1,15 +1,19 @@
 """The Python stack of host slices, as `key_averages(group_by_stack_n=5)` groups by it: the innermost frames around each.
 
+Frames are the slices of Python around an op; files without them (2021) state each op's stack in its arguments.
 Ops of a backward pass have the stack of their forward op, as in torch's own table (`_set_backward_stacktraces`), where autograd
 runs them from one place. torch fills its stacks only where the profiler ran with `verbose=True`; a trace with stacks has them anyway.
 """
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from roofterm.analysis.lookup import ABSENT, rows_by_id, taken
 from roofterm_parsers.profile import ROOT, Kind, Profile
 
 I64 = NDArray[np.int64]
@@ -25,6 +29,8 @@ NONE = -1
 _LEFT_OUT = r"autograd/__init__.*(_make_grads|backward)|torch/tensor.*backward|_internal/common_utils.*prof_(callable|func_call|meth_call)"
 """Frames that torch's tables leave out of stacks (torch/autograd/profiler_util.py, `_filter_stack_entry`)."""
 
+_LEFT_OUT_FRAME = re.compile(_LEFT_OUT)
+
 _ENGINE = "autograd::engine::evaluate_function"
 _ACCUMULATE = "torch::autograd::AccumulateGrad"
 
@@ -34,9 +40,10 @@ def call_stacks(profile: Profile, slices: pl.Series, frames: int = FRAMES) -> pl
     rows = slices.to_numpy().astype(np.int64)
     names, name = profile.names["text"], profile.slices["name"].to_numpy()
     is_frame = (profile.slices["kind"].to_numpy() == Kind.PYTHON) & ~names.str.contains(_LEFT_OUT).to_numpy()[name]
+    bearing = bearers(profile, rows)
     if rows.size == 0 or not is_frame.any():
-        return pl.Series("stack", [None] * rows.size, dtype=pl.String)
-    levels: list[I64] = [innermost_above(profile, is_frame, bearers(profile, rows))]
+        return _cut(stated(profile, bearing, "stack"), frames)
+    levels: list[I64] = [innermost_above(profile, is_frame, bearing)]
     while len(levels) < frames:
         levels.append(innermost_above(profile, is_frame, levels[-1]))
     of_frame = {
@@ -47,6 +54,24 @@ def call_stacks(profile: Profile, slices: pl.Series, frames: int = FRAMES) -> pl
     texts = [BETWEEN.join(names[code] for code in codes if code != NONE) or None for codes in distinct.iter_rows()]
     distinct = distinct.with_columns(stack=pl.Series(texts, dtype=pl.String))
     return keys.join(distinct, on=list(of_frame), how="left", maintain_order="left")["stack"]
+
+
+def stated(profile: Profile, rows: I64, column: str) -> pl.Series:
+    """What ops state of their caller (a column of `profile.callers`) for each slice; null for NONE and where nothing is stated."""
+    if profile.called.height == 0:
+        return pl.Series(column, [None] * rows.size, dtype=pl.String)
+    row = rows_by_id(profile.called["slice"], profile.slices.height)[np.maximum(rows, 0)]
+    row[rows == NONE] = ABSENT
+    caller = profile.called["caller"].to_numpy().astype(np.int64)[np.maximum(row, 0)]
+    return taken(profile.callers[column], np.where(row == ABSENT, ABSENT, caller))
+
+
+def _cut(stacks: pl.Series, frames: int) -> pl.Series:
+    """Stated stacks without the frames that torch's tables leave out, the innermost `frames` of each."""
+    distinct = stacks.unique().drop_nulls().to_list()
+    kept = {stack: [frame for frame in stack.split(BETWEEN) if frame and not _LEFT_OUT_FRAME.search(frame)] for stack in distinct}
+    short = {stack: BETWEEN.join(taken_frames[:frames]) or None for stack, taken_frames in kept.items()}
+    return stacks.replace_strict(short, default=None, return_dtype=pl.String).alias("stack")
 
 
 def bearers(profile: Profile, rows: I64) -> I64:

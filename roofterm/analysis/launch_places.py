@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from roofterm.analysis.call_stacks import NONE, bearers, innermost_above
+from roofterm.analysis.call_stacks import BETWEEN, NONE, bearers, innermost_above, stated
 from roofterm.analysis.modules import work_modules
 from roofterm_parsers.profile import Kind, Profile
 
 I64 = NDArray[np.int64]
+T = TypeVar("T", pl.Series, pl.Expr)
 
 _FRAME = r"\.py\(\d+\): "
 _OTHERS = r"^(torch/|<|contextlib\.py|threading\.py)|site-packages/"
@@ -20,7 +23,7 @@ PLACES = pl.Schema({"slice": pl.UInt32, "module_path": pl.String, "launched_from
 """One row a piece of work, row for row with it; null: the profile does not tell."""
 
 
-def own_code(names: pl.Series) -> pl.Series:
+def own_code(names: T) -> T:
     """Which names are frames of the user's or a library's Python, not of torch's or the interpreter's; one flag a name."""
     return names.str.contains(_FRAME) & ~names.str.contains(_OTHERS)
 
@@ -40,7 +43,7 @@ def _lines(profile: Profile, work: pl.DataFrame) -> pl.Series:
     slices, texts = profile.slices, profile.names["text"]
     own = own_code(texts).to_numpy()
     if not own.any():
-        return pl.Series([None] * work.height, dtype=pl.String)
+        return _stated_lines(profile, work)
     marked = (slices["kind"].to_numpy() == Kind.PYTHON) & own[slices["name"].to_numpy()]
     found = np.full(work.height, NONE, np.int64)
     for column in ("launch", "op"):  # of captured work the op alone is known; a backward op leads to its forward op
@@ -49,3 +52,15 @@ def _lines(profile: Profile, work: pl.DataFrame) -> pl.Series:
         found[known] = innermost_above(profile, marked, bearers(profile, distinct))[back]
     name = np.where(found == NONE, 0, slices["name"].to_numpy()[np.maximum(found, 0)])
     return texts.gather(pl.Series(name)).set(pl.Series(found == NONE), None)
+
+
+def _stated_lines(profile: Profile, work: pl.DataFrame) -> pl.Series:
+    """The innermost frame of own code in the stack that each piece's op states."""
+    op = np.where(work["op"].is_null().to_numpy(), NONE, work["op"].fill_null(0).to_numpy().astype(np.int64))
+    known = np.flatnonzero(op != NONE)
+    op[known] = bearers(profile, op[known])
+    stacks = stated(profile, op, "stack")
+    distinct = pl.DataFrame({"stack": stacks.unique().drop_nulls()}).with_columns(frame=pl.col("stack").str.split(BETWEEN))
+    frames = distinct.explode("frame").filter(own_code(pl.col("frame"))) if distinct.height else distinct.explode("frame")
+    lines = frames.group_by("stack", maintain_order=True).agg(pl.col("frame").first())
+    return stacks.alias("stack").to_frame().join(lines, on="stack", how="left", maintain_order="left")["frame"]

@@ -2,12 +2,14 @@
 
 In a PyTorch profile with stacks (with_stack, with_modules) it is the innermost `nn.Module: X_n` frame around the call that
 launched the work, on the call's own thread; work of a backward op counts for the module of its forward op, since autograd
-runs outside of any module. In a profile of compiled programs it is the path in the instruction's own name (`tf_op`), without
-the transformations of JAX: `jit(f)/transpose(jvp(Model))/layer_0/dot_general` is of Model/layer_0.
+runs outside of any module. TorchScript's ops state their modules themselves (Module Hierarchy). In a profile of compiled
+programs it is the path in the instruction's own name (`tf_op`), without the transformations of JAX:
+`jit(f)/transpose(jvp(Model))/layer_0/dot_general` is of Model/layer_0.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -15,6 +17,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from roofterm.analysis.call_stacks import bearers, stated
 from roofterm.analysis.levels import records, summed, with_shares
 from roofterm.analysis.roofline import Bounded
 from roofterm.results import DeviceInfo, RooflineRow
@@ -23,6 +26,8 @@ from roofterm_parsers.profile import ROOT, Kind, Profile
 I64 = NDArray[np.int64]
 
 PREFIX = "nn.Module: "
+_HIERARCHY = re.compile(r"[^.()]+\([^()]*\)(?:::[^.()]+)?")
+"""One module of a Module Hierarchy with the method that was called: `fc(Linear)::forward`"""
 NO_MODULE = "(no module)"
 NONE = -1
 
@@ -54,17 +59,17 @@ def work_modules(profile: Profile, work: pl.DataFrame) -> Modules:
             frame = _innermost(profile, distinct, _flags(profile, frames))
             code = np.where(frame == NONE, NONE, of_frame[np.searchsorted(frames, np.maximum(frame, 0)) % frames.size])
             found[known] = code[back]
-    return _with_instructions(profile, work, Modules(found, names, paths))
+    return _with_instructions(profile, work, _with_hierarchies(profile, work, Modules(found, names, paths)))
 
 
 def module_paths(profile: Profile, slices: pl.Series) -> pl.Series:
     """The modules around each host slice, itself included, from the outermost; null where there is none. A backward op has those of
     its forward op."""
-    frames = _module_frames(profile)
-    if frames.size == 0 or slices.len() == 0:
-        return pl.Series([None] * slices.len(), dtype=pl.String)
+    frames, rows = _module_frames(profile), slices.to_numpy().astype(np.int64)
+    if frames.size == 0 or rows.size == 0:
+        return _stated_paths(profile, bearers(profile, rows))
     of_frame, _, paths = _paths(profile, frames)
-    frame = _innermost(profile, slices.to_numpy().astype(np.int64), _flags(profile, frames))
+    frame = _innermost(profile, rows, _flags(profile, frames))
     code = np.where(frame == NONE, len(paths), of_frame[np.searchsorted(frames, np.maximum(frame, 0)) % frames.size])
     return pl.Series([*paths, None], dtype=pl.String).gather(pl.Series(code))
 
@@ -157,6 +162,27 @@ def _paths(profile: Profile, frames: I64) -> tuple[I64, list[str], list[str | No
             of_pair.append(known[inside, of_name])
         codes[rows] = np.array(of_pair, np.int64)[back.reshape(-1)]
     return codes, names, paths
+
+
+def _with_hierarchies(profile: Profile, work: pl.DataFrame, modules: Modules) -> Modules:
+    """The modules that ops of TorchScript state themselves, for work that has none yet."""
+    if profile.callers["modules"].null_count() == profile.callers.height:
+        return modules
+    at = np.flatnonzero((modules.of_work == NONE) & work["op"].is_not_null().to_numpy())
+    paths = _stated_paths(profile, bearers(profile, work["op"].to_numpy()[at].astype(np.int64)))
+    distinct = paths.unique(maintain_order=True).drop_nulls().to_list()
+    code = {path: len(modules.names) + row for row, path in enumerate(distinct)}
+    found = modules.of_work.copy()
+    found[at] = [NONE if path is None else code[path] for path in paths.to_list()]
+    return Modules(found, modules.names + [path.rpartition("/")[2] for path in distinct], [*modules.paths, *distinct])
+
+
+def _stated_paths(profile: Profile, rows: I64) -> pl.Series:
+    """Module Hierarchy of ops as a path: `top(Net)::forward.fc(Linear)::forward` is top(Net)/fc(Linear)."""
+    told = stated(profile, rows, "modules")
+    distinct = told.unique().drop_nulls().to_list()
+    paths = {text: "/".join(part.partition("::")[0] for part in _HIERARCHY.findall(text)) or text for text in distinct}
+    return told.replace_strict(paths, default=None, return_dtype=pl.String)
 
 
 def _with_instructions(profile: Profile, work: pl.DataFrame, modules: Modules) -> Modules:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from roofterm.text.safe import safe_text
 from roofterm.text.units import UNKNOWN, bytes_text, count, duration_us, figures, pct, si
+
+_TO_PACKAGES = re.compile(r"[^;]*/site-packages/")
 
 
 @dataclass(frozen=True)
@@ -53,8 +56,8 @@ def sentences(value: list[str] | None) -> str:
 
 
 def call_stack(value: str | None) -> str:
-    """Python frames, the innermost first."""
-    return UNKNOWN if value is None else safe_text(value.replace(";", " < "))
+    """Python frames, the innermost first, those of packages without the way to them."""
+    return UNKNOWN if value is None else safe_text(_TO_PACKAGES.sub("", value).replace(";", " < "))
 
 
 def amount(value: float | None) -> str:

@@ -40,6 +40,7 @@ _WAIT = {
     "wait_on_cuda_event_record_corr_id": "event_correlation",
 }  # fmt: skip
 _OP = {"External id": "external_id", "Sequence number": "sequence", "Fwd thread id": "forward_thread"}
+_CALLER = {"Call stack": "stack", "Module Hierarchy": "modules"}
 _SIGNATURE = {"Concrete Inputs": "concrete", "Input type": "types", "Input Strides": "strides", "Input Dims": "dims"}
 _PYTHON = {"Python parent id": "python_parent", "Python id": "python_id", "Python module id": "module_id"}
 _COLLECTIVE = {
@@ -62,6 +63,7 @@ class KinetoArguments:
         number = profile.devices["id"]
         self._sides: list[tuple[pl.DataFrame, Callable[[dict[str, Any]], dict[str, Any]]]] = [
             (_told(profile.ops), _named(_OP)),
+            (_told(profile.called.with_columns(profile.callers[profile.called["caller"]])), _named(_CALLER)),
             (_told(profile.runtime), _named(_CALL)),
             (_told(profile.kernels, number), _kernel),
             (_told(profile.copies, number), _named(_COPY)),

@@ -14,6 +14,7 @@ import pytest
 from roofterm.analysis.scope import ALL
 from roofterm.analysis.study import Study
 from roofterm_parsers import open_profile
+from roofterm_parsers.profile import Kind
 
 torch = pytest.importorskip("torch")
 FRAMES = 5
@@ -96,6 +97,20 @@ def test_rows_by_stack_equal_torch_s(recorded: tuple[Any, Path]) -> None:
     check(ours(table, lambda row: (row["name"], row["stack"] or "")), theirs(rows, lambda row: (row.key, ";".join(row.stack[:FRAMES]))))
     backward = table.filter(pl.col("name") == "aten::mm")["stack"].to_list()
     assert any("linear.py" in str(stack) for stack in backward)
+
+
+def test_stacks_that_ops_state_are_those_of_the_slices_around_them(recorded: tuple[Any, Path]) -> None:
+    """With `verbose` both are in the file: what stands in `Call stack` leads to the same rows of ops."""
+    profile = open_profile(recorded[1], cache=False)
+    by_slices = Study(profile).table("op", ALL, group="stack")
+    profile.slices = profile.slices.with_columns(kind=pl.col("kind").replace({int(Kind.PYTHON): int(Kind.OTHER)}))
+    stated = Study(profile).table("op", ALL, group="stack")
+
+    def products(table: pl.DataFrame) -> list[tuple[Any, ...]]:
+        return table.filter(pl.col("name").is_in(["aten::addmm", "aten::mm"])).sort("name", "stack").select("name", "stack", "calls").rows()
+
+    assert products(stated) == products(by_slices)
+    assert len(products(stated)) > 3
 
 
 def test_rows_by_module_name_the_module_that_called(recorded: tuple[Any, Path]) -> None:

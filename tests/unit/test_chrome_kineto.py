@@ -106,6 +106,16 @@ def test_signatures_are_kept_once_and_as_recorded() -> None:
     assert profile.ops.select("slice", "sequence", "signature").rows() == [(0, None, 0), (1, None, 0), (3, 1, None)]
 
 
+def test_where_ops_were_called_from_is_kept_once() -> None:
+    stack = {"Call stack": "net.py(3): forward;train.py(9): <module>"}
+    scripted = {"Module Hierarchy": "top(Net)::forward.fc(Linear)::forward", "Call stack": ""}
+    empty = {"Call stack": "", "Module Hierarchy": ""}
+    events = [x("aten::mm", 0, 1, **stack), x("aten::mm", 2, 1, **scripted), x("aten::mm", 4, 1, **empty), x("aten::mm", 6, 1, **stack)]
+    profile = opened(events)
+    assert profile.callers.rows() == [(stack["Call stack"], None), (None, scripted["Module Hierarchy"])]
+    assert profile.called.rows() == [(0, 0), (1, 1), (3, 0)]
+
+
 def test_copies_and_sets_hold_their_bytes() -> None:
     profile = opened(
         trace(

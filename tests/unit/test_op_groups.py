@@ -8,7 +8,7 @@ import pytest
 from roofterm.analysis.call_stacks import call_stacks
 from roofterm.analysis.scope import ALL
 from roofterm.analysis.study import Study
-from roofterm_parsers.profile import BACKWARD, Kind, Profile
+from roofterm_parsers.profile import BACKWARD, CALLED, CALLERS, Kind, Profile
 from tests.build import Build
 
 PYTHON = Kind.PYTHON
@@ -76,6 +76,53 @@ def test_backward_ops_have_the_stack_and_the_module_of_their_forward_op():
     }
     modules = {row for row in rows(profile, "module", "module_path", "calls", "total_us") if row[0] == "aten::mm"}
     assert modules == {("aten::mm", "Linear_0", 2, 15), ("aten::mm", "Linear_1", 2, 15), ("aten::mm", None, 2, 15)}
+
+
+def stating(build: Build, *places: tuple[str, str | None, str | None]) -> Profile:
+    """The profile in which the first op of each name states its stack and its modules."""
+    profile = build.profile()
+    texts = profile.names["text"].gather(profile.slices["name"])
+    rows = [int((texts == name).arg_true()[0]) for name, _, _ in places]
+    order = sorted(range(len(rows)), key=rows.__getitem__)
+    profile.callers = pl.DataFrame([place[1:] for place in places], schema=CALLERS, orient="row")
+    profile.called = pl.DataFrame({"slice": [rows[at] for at in order], "caller": order}, schema=CALLED)
+    return profile
+
+
+def test_without_python_s_own_slices_ops_state_their_stacks():
+    """As files of 2021: of six frames the five innermost that torch's tables show."""
+    build = Build()
+    build.host("aten::conv2d", 0, 20)
+    build.host("aten::relu", 30, 5)
+    stack = "a.py(1): a;torch/autograd/__init__.py(9): backward;b.py(2): b;c.py(3): c;d.py(4): d;e.py(5): e;f.py(6): f"
+    profile = stating(build, ("aten::conv2d", stack, None))
+    shown = "a.py(1): a;b.py(2): b;c.py(3): c;d.py(4): d;e.py(5): e"
+    assert rows(profile, "stack", "stack") == {("aten::conv2d", shown), ("aten::relu", None)}
+
+
+def test_ops_of_torchscript_state_their_modules():
+    build = Build()
+    build.host("aten::conv2d", 0, 20)
+    build.host("aten::relu", 30, 5)
+    hierarchy = "top(Net)::forward.stem(Sequential)::forward.0(Conv2d)::_conv_forward"
+    profile = stating(build, ("aten::conv2d", None, hierarchy), ("aten::relu", None, "unlike the others"))
+    assert rows(profile, "module", "module_path") == {
+        ("aten::conv2d", "top(Net)/stem(Sequential)/0(Conv2d)"),
+        ("aten::relu", "unlike the others"),
+    }
+
+
+def test_kernels_are_launched_from_what_their_ops_state():
+    build = Build()
+    op = build.host("aten::conv2d", 0, 20, external_id=1)
+    build.kernel("conv", 30, 10, launch=build.call(5, 5), op=op)
+    build.kernel("orphan", 50, 10)
+    stack = "/x/site-packages/torch/nn/conv.py(1): forward;model.py(7): forward;train.py(2): <module>"
+    profile = stating(build, ("aten::conv2d", stack, "top(Net)::forward.conv(Conv2d)::forward"))
+    table = Study(profile).table("kernel", ALL).select("name", "module_path", "launched_from")
+    assert set(table.rows()) == {("conv", "top(Net)/conv(Conv2d)", "model.py(7): forward"), ("orphan", None, None)}
+    (row,) = (row for row in Study(profile).module_rows(ALL) if row.name != "(no module)")
+    assert (row.name, row.module_path, row.time_us) == ("conv(Conv2d)", "top(Net)/conv(Conv2d)", 10)
 
 
 def test_modules_are_named_by_all_that_lie_around():

@@ -60,11 +60,16 @@ class ArgumentColumns:
             else 0
             for a in args
         ]
+        caller = [
+            texts[join((a.call_stack, a.module_hierarchy))] if a.call_stack is not NO_TEXT or a.module_hierarchy is not NO_TEXT else 0
+            for a in args
+        ]
         return {
             "external": _externals(args),
             "sequence": integers([a.sequence for a in args]),
             "forward_thread": integers([a.forward_thread for a in args]),
             "signature": np.array(signature, np.uint32),
+            "caller": np.array(caller, np.uint32),
         }
 
     def _calls(self, events: Sequence[Any]) -> Columns:
@@ -204,6 +209,12 @@ def counter_values(name: str, args: bytes) -> list[tuple[str, float]]:
 def signature_parts(key: bytes) -> dict[str, str | None]:
     """The texts behind a code of the column `signature`, as compact JSON; None for what the file does not hold."""
     return {name: _compact(text) if text else None for name, text in zip(SIGNATURE_FIELDS, key.split(_SEPARATOR), strict=True)}
+
+
+def caller_parts(key: bytes) -> dict[str, str | None]:
+    """The texts behind a code of the column `caller`; None for what is empty or the file does not hold."""
+    stack, _, modules = key.partition(_SEPARATOR)
+    return {"stack": _unquoted(stack) or None, "modules": _unquoted(modules) or None}
 
 
 def hlo_parts(key: bytes) -> dict[str, str | None]:

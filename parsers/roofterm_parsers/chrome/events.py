@@ -22,6 +22,8 @@ class Args(Struct, gc=False, frozen=True):
     dims: Raw = field(default=NO_TEXT, name="Input Dims")
     forward_thread: int = field(default=NULL, name="Fwd thread id")
     sequence: int = field(default=NULL, name="Sequence number")
+    call_stack: Raw = field(default=NO_TEXT, name="Call stack")
+    module_hierarchy: Raw = field(default=NO_TEXT, name="Module Hierarchy")
     kernel: Raw = NO_TEXT
     correlation: int = NULL
     python_parent: int | None = field(default=NULL, name="Python parent id")

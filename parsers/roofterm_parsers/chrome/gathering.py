@@ -27,7 +27,7 @@ _QUIET, _BLANK = 255, 254
 _NO_FIELDS: Lane = ("", "", "", "")
 """lane of an event without any fields, as JAX writes it at the end"""
 _TEXT_COLUMNS = {
-    Group.OP: ("signature",),
+    Group.OP: ("signature", "caller"),
     Group.WORK: ("shape",),
     Group.LAUNCH: ("shape", "kernel"),
     Group.COLLECTIVE: ("facts",),

@@ -9,14 +9,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from roofterm_parsers.chrome.arguments import collective_parts, signature_parts
+from roofterm_parsers.chrome.arguments import caller_parts, collective_parts, signature_parts
 from roofterm_parsers.chrome.context import Context, GatheredIds, with_id
 from roofterm_parsers.chrome.events import NULL
 from roofterm_parsers.chrome.frames import nullable, table
 from roofterm_parsers.chrome.groups import Group
 from roofterm_parsers.chrome.header import integer
 from roofterm_parsers.linking import pair_backward
-from roofterm_parsers.profile import COLLECTIVES, OPS, PYTHON, RUNTIME, SIGNATURES
+from roofterm_parsers.profile import CALLED, CALLERS, COLLECTIVES, OPS, PYTHON, RUNTIME, SIGNATURES
 
 I64 = NDArray[np.int64]
 
@@ -74,6 +74,21 @@ def _fill_ops(context: Context) -> None:
             "signature": nullable(place[signature[held]], signature[held] == 0),
         },
     )
+    _fill_callers(context, slices, rows.take("caller"))
+
+
+def _fill_callers(context: Context, slices: I64, codes: I64) -> None:
+    """Call stacks and modules that ops state themselves: TorchScript's, and those of files without Python's own slices."""
+    texts = list(context.gathered.texts)
+    distinct, place = np.unique(codes, return_inverse=True)
+    parts = [caller_parts(texts[code]) for code in distinct.tolist()]
+    told = np.array([any(part.values()) for part in parts], np.bool_)
+    if not told.any():
+        return
+    row = np.cumsum(told) - 1
+    held = told[place]
+    context.profile.callers = pl.DataFrame([part for part in parts if any(part.values())], schema=CALLERS)
+    context.profile.called = table(CALLED, {"slice": slices[held], "caller": row[place[held]]})
 
 
 def _fill_collectives(context: Context) -> None:
