@@ -43,7 +43,8 @@ def run(args: Arguments) -> int:
         notes = collective_notes(table, hiding)
         head |= {"notes": notes, "hiding": rows_of(hiding)}
     if args.group and table[COLUMNS[args.group]].null_count() == table.height:
-        notes += [f"the profile tells no {_MISSING[args.group]}: record with {_FLAGS[args.group]}"]
+        how = f": record with {_FLAGS[args.group]}" if study.is_torch else ""
+        notes += [f"the profile tells no {_MISSING[args.group]}{how}"]
     if table.height == 0 and args.by in _NOTHING:
         notes += [_NOTHING[args.by]]
     answer(args, table, TABLE_COLUMNS[args.by], head, notes=notes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from statistics import median
+from statistics import fmean, median
 from typing import TYPE_CHECKING
 
 from roofterm.report.breakdown import breakdown_lines, mean_breakdown
@@ -36,6 +36,8 @@ _READINGS = {
     "compute-bound": "compute-bound",
     "neither": "neither overhead-bound nor compute-bound",
 }
+
+_USES = {"tensor_core_pct": "tensor cores", "sm_efficiency_pct": "estimated SM efficiency", "host_busy_pct": "host busy"}
 
 _GRAPHS_SHOWN = 3
 
@@ -105,6 +107,8 @@ def _head(report: Report, width: int) -> Iterator[tuple[str, str]]:
     if summary.gpu_busy_pct is not None:
         used = f", MFU {pct(summary.mfu_pct)}, HFU {pct(summary.hfu_pct)}" if summary.mfu_pct is not None else ""
         yield "busy", f"{pct(summary.gpu_busy_pct)} of the file, compute {pct(summary.compute_busy_pct)}{used}"
+    if used := use_line(report.steps):
+        yield "use", used
     if report.launch_path is not None and report.launch_path.launches:
         yield "launches", launches_line(report.launch_path)
     for graph in report.graphs[:_GRAPHS_SHOWN]:
@@ -143,6 +147,17 @@ def steps_line(steps: list[StepRow]) -> str:
     slowest = max(shown, key=lambda s: s.dur_us)
     spread = f", {duration_us(min(times))} to {duration_us(max(times))}, slowest {safe_text(slowest.name, 40)}" if len(shown) > 1 else ""
     return f"{len(steps)}, {len(steady)} steady: median {duration_us(median(times))}{spread}"
+
+
+def use_line(steps: list[StepRow]) -> str:
+    """How the steps use tensor cores, the device's units and the host, as means of the steady ones; empty where nothing is known."""
+    shown = [s for s in steps if s.steady] or steps
+    parts = []
+    for name, title in _USES.items():
+        known = [value for step in shown if (value := getattr(step, name)) is not None]
+        if known:
+            parts.append(f"{title} {pct(fmean(known))}")
+    return f"{', '.join(parts)} of the step" if parts else ""
 
 
 def totals_line(summary: Summary, balance: HostBalance | None) -> str:

@@ -6,7 +6,7 @@ import pytest
 
 from roofterm.analysis.scope import STEADY
 from roofterm.analysis.study import Study
-from roofterm.report.as_text import balance_line, report_text, totals_line
+from roofterm.report.as_text import balance_line, report_text, totals_line, use_line
 from roofterm.report.memory_text import memory_lines
 from roofterm.report.ranks_text import ranks_lines
 from roofterm.report.triage import triage
@@ -141,6 +141,16 @@ def test_every_reading_has_words(reading: str | None):
     balance = HostBalance("window", 1.0, 2.0, 0.5, None, None, None, 0.0, reading)
     said = balance_line(balance)
     assert ("in the window" in said, said.endswith(": " + (reading or ""))) == (True, reading in ("overhead-bound", "compute-bound"))
+
+
+def test_the_use_of_a_step_is_the_mean_of_the_steady_ones_that_know_it():
+    steps = Study(healthy(steps=3).profile()).steps()
+    for step, share in zip(steps, (10.0, 20.0, None), strict=True):
+        step.tensor_core_pct, step.sm_efficiency_pct, step.host_busy_pct, step.steady = share, None, 50.0, True
+    assert use_line(steps) == "tensor cores 15.0%, host busy 50.0% of the step"
+    steps[1].steady = False
+    assert use_line(steps) == "tensor cores 10.0%, host busy 50.0% of the step"
+    assert use_line([]) == ""
 
 
 def test_one_iteration_is_called_one():
