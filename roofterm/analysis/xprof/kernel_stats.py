@@ -14,7 +14,7 @@ from roofterm_parsers.profile import Profile
 
 MOST_KERNELS = 1000
 BARE_OP_NAMES_FROM = AMD_KNOWN_FROM = (2, 24)
-"""From this version on an op's name stands without the colon and type, and matrix cores of AMD are known."""
+"""From this version on an op of the HLO stands without its colon and type, as others always did; matrix cores of AMD are known."""
 
 _TENSOR_CORE_NAMES = (
     "16816", "c1688", "conv1x1", "conv2d_c1_k1", "dgrad_1x1_stride_2x2", "direct_group", "first_layer_wgrad_kernel", "h1688", "h884",
@@ -33,10 +33,10 @@ def xprof_kernel_stats(profile: Profile, version: str) -> list[dict[str, Any]]:
     numbers = version_numbers(version)
     kernels = _kernels(profile)
     amd = numbers >= AMD_KNOWN_FROM and any(stats.get("device_vendor") == "AMD" for stats in planes(profile, "gpu"))
-    said = ["kernel_name", "framework_op", "stated"]
+    said = ["kernel_name", "framework_op", "stated", "hlo"]
     kinds = kernels.select(said).unique(maintain_order=True)
     kinds = kinds.with_columns(
-        pl.Series("shown", [_shown(name, op, stated, numbers, amd) for name, op, stated in kinds.iter_rows()], _SHOWN)
+        pl.Series("shown", [_shown(name, op, stated, hlo, numbers, amd) for name, op, stated, hlo in kinds.iter_rows()], _SHOWN)
     ).unnest("shown")
     key = ["kernel_name", *_LAUNCH, "registers", "shared", "op_name", "eligible", "uses"]
     found = (
@@ -75,14 +75,15 @@ def xprof_kernel_stats(profile: Profile, version: str) -> list[dict[str, Any]]:
     return rows
 
 
-def _shown(name: str, stated_op: str, stated: bool, numbers: tuple[int, ...], amd: bool) -> dict[str, Any]:
-    """A kernel's op as the table names it, and whether op and kernel can use tensor cores."""
+def _shown(name: str, stated_op: str, stated: bool, hlo: bool, numbers: tuple[int, ...], amd: bool) -> dict[str, Any]:
+    """A kernel's op as the table names it, and whether op and kernel can use tensor cores; `hlo`: the op is of the file's HLO."""
     op = framework_op(stated_op)
+    bare = framework_op_of(op).name
     uses = bool(_MATRIX_CORES.search(name)) if amd else any(part in name for part in _TENSOR_CORE_NAMES)
-    eligible = _eligible(op.rstrip(":"))
+    eligible = _eligible(bare)
     if numbers >= AMD_KNOWN_FROM:
         eligible |= (uses and stated) or "dot_general" in op or "conv_general_dilated" in op
-    return {"op_name": framework_op_of(op).name if numbers >= BARE_OP_NAMES_FROM else op, "eligible": eligible, "uses": uses}
+    return {"op_name": op if hlo and numbers < BARE_OP_NAMES_FROM else bare, "eligible": eligible, "uses": uses}
 
 
 def _kernels(profile: Profile) -> pl.DataFrame:
@@ -91,7 +92,8 @@ def _kernels(profile: Profile) -> pl.DataFrame:
     named = profile.hlo_ops.with_row_index("op").join(known, on="op", how="left")
     # An instruction that is not in the HLO has the name that XLA gives all its launches.
     shown = pl.when(pl.col("xprof_category").is_not_null()).then("framework_op").when(pl.col("name").is_not_null()).then(pl.lit(XLA_LAUNCH))
-    ops = profile.hlo.join(named.select("op", framework_op=shown, stated=pl.lit(True)), on="op").select("slice", "framework_op", "stated")
+    named = named.select("op", framework_op=shown, stated=pl.lit(True), hlo=pl.col("name").is_not_null())
+    ops = profile.hlo.join(named, on="op").drop("op")
     rows = profile.kernels["slice"]
     frame = profile.kernels.filter(pl.col("grid_x").is_not_null()).select(
         "slice",
@@ -108,7 +110,7 @@ def _kernels(profile: Profile) -> pl.DataFrame:
         frame.join(facts, on="slice", maintain_order="left")
         .filter("timed")
         .join(ops, on="slice", how="left", maintain_order="left")
-        .with_columns(pl.col("framework_op").fill_null(""), pl.col("stated").fill_null(False))
+        .with_columns(pl.col("framework_op").fill_null(""), pl.col("stated", "hlo").fill_null(False))
     )
 
 
