@@ -49,7 +49,6 @@ NAMES = {
     "kernel_us_by_rank",
     "level",
     "library",
-    "module_path",
     "name",
     "note",
     "on_device",
