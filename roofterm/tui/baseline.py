@@ -42,6 +42,8 @@ class Baseline:
     study: Study
     comparison: Comparison
     """from the baseline to the profile shown"""
+    notes: Sequence[str] = ()
+    """what it comes to, in sentences"""
     _kept: dict[tuple[str, int], tuple[pl.DataFrame, pl.DataFrame]] = field(default_factory=dict)
     """a table as it was given, which keeps its id, and as it was joined"""
 
@@ -65,13 +67,6 @@ class Baseline:
         self._kept[table, id(frame)] = frame, found
         return found
 
-    @property
-    def gist(self) -> str:
-        """What the comparison comes to, in a sentence."""
-        from roofterm.analysis.compare_notes import notes
-
-        return next(iter(notes(self.comparison)), "nothing to compare")
-
 
 def open_baseline(paths: Sequence[str], options: Options) -> Study:
     """Read a profile to compare with, held against the same roofs. Raises ProfileError."""
@@ -87,5 +82,7 @@ def open_baseline(paths: Sequence[str], options: Options) -> Study:
 def matched(study: Study, base: Study, title: str) -> Baseline:
     """The baseline with what `roofterm compare` tells of the two."""
     from roofterm.analysis.compare import compare
+    from roofterm.analysis.compare_notes import notes
 
-    return Baseline(title, base, compare(base, study))
+    found = compare(base, study)
+    return Baseline(title, base, found, notes(found))

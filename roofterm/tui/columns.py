@@ -93,6 +93,17 @@ TABLES: Mapping[str, Sequence[Column]] = {
         At("total_us", 0), At("pct", 1), replace(_SHARE_BAR, priority=2), At("mean_us", 3), At("min_us", 6), At("max_us", 4),
         At("p50_us", 5), At("p99_us", 5), At("flops", 6), At("bytes", 6), _ROOF,
     ),
+    "module": laid_out(
+        _OF["module"], named("module", shorten=False, about="module of the model, the innermost around the launch"), At("calls", 2, 8),
+        At("total_us", 0), At("pct", 1), _SHARE_BAR, At("mean_us", 3), _CATEGORY, _ROOF, _BOUND, At("dtype", 5, 5),
+        At("module_path", 4, 30), At("flops", 6), At("bytes", 6), At("max_us", 6), At("p50_us", 7), At("p99_us", 7), At("flags", 8, 20),
+    ),
+    "hlo": laid_out(
+        _OF["hlo"], named("HLO instruction", shorten=False, about="as compiled"), At("hlo_category", 2, 16), At("calls", 3, 8),
+        At("total_us", 0), At("pct", 1), _SHARE_BAR, At("self_us", 5), At("mean_us", 4), _ROOF, _BOUND, At("dtype", 5, 5),
+        At("tf_op", 4, 30), At("source", 5, 24), At("flops", 6), At("bytes", 6), At("program", 6, 20), At("max_us", 7),
+        At("long_name", 8, 40), At("flags", 8, 20),
+    ),
     "collective": laid_out(
         _OF["collective"], named("collective", shorten=False, width=20, about="as the file or its kernel names it"), At("group", 4, 12),
         At("group_size", 3), At("message_bytes", 1), At("calls", 2, 8), At("total_us", 0), At("pct", 1), At("mean_us", 3),
@@ -178,6 +189,8 @@ NOUNS = {
     "kernel": "kernels",
     "op": "host ops",
     "category": "categories",
+    "module": "modules",
+    "hlo": "HLO instructions",
     "collective": "collectives",
     "gap": "gaps",
     "iteration": "iterations",

@@ -37,6 +37,8 @@ class Facts:
     digest: StepDigest
     coverage: Coverage | None
     findings: Sequence[Finding]
+    against: str = ""
+    """what a comparison with a baseline comes to; empty: there is none"""
 
 
 def short_step(name: str) -> str:
@@ -53,7 +55,8 @@ class Writer:
 
     def profile_lines(self) -> list[Line]:
         """Lines 1 to 8: health, device, step, busy, the breakdown with its legend, launches, communication."""
-        return [self.health(), self.device(), self.step(), self.busy(), *self.breakdown(), self.launches(), self.communication()]
+        lines = [self.health(), self.device(), self.step(), self.busy(), *self.breakdown(), self.launches(), self.communication()]
+        return [*lines, self.against()] if self.facts.against else lines
 
     def health(self) -> Line:
         f, s = self.facts, self.facts.summary
@@ -137,6 +140,11 @@ class Writer:
         if s.ranks in (None, 1):
             parts.append("waits for peers included")
         return self._parts("comm", (mean, self.p.strong), parts, Target("ops", by="kernel", filter="cat:communication"))
+
+    def against(self) -> Line:
+        """With a baseline: what changed."""
+        gist = shown(safe_text(self.facts.against), self.width - LABEL - 1, self.look)
+        return self._line("compare", [(gist, self.p.text)], Target("compare"))
 
     def findings(self, most: int = 3) -> list[Line]:
         """Lines 9 to 11: what to fix first, by the time at stake."""

@@ -38,4 +38,6 @@ def comparison() -> Comparison:
 
 
 def baseline(study: object) -> Baseline:
-    return Baseline("yesterday [bold].json", cast(Any, study), comparison())
+    return Baseline(
+        "yesterday [bold].json", cast(Any, study), comparison(), ["step: 1.000 ms -> 1.200 ms, +200.0 us (+20.0%)", "of which compute"]
+    )

@@ -9,7 +9,6 @@ import polars as pl
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 
-from roofterm.analysis.compare_notes import notes
 from roofterm.analysis.filters import Filter, parse
 from roofterm.report.changes import LEVEL_TITLES, STATUS, change_texts, limiter_text
 from roofterm.text.safe import safe_text
@@ -131,7 +130,7 @@ class ComparePage(TablePage):
         p, found = said.palette, baseline.comparison
         whose = "times of one step" if found.per_step else "times of the whole files"
         lines = [Line([("against ", p.muted), (safe_text(baseline.title, 60), p.strong), (f"  {whose}", p.muted)], rests=False)]
-        told = notes(found)[: MOST_NOTES if self.size.height >= ROOMY else 1]
+        told = baseline.notes[: MOST_NOTES if self.size.height >= ROOMY else 1]
         lines += [Line([(safe_text(note), p.text if at == 0 else p.muted)], rests=False) for at, note in enumerate(told)]
         said.show(lines)
         said.styles.height = len(lines)

@@ -1,4 +1,4 @@
-"""Ops: kernels, host ops, categories, collectives, gaps and iterations as tables."""
+"""Ops: kernels, host ops, categories, modules, HLO instructions, collectives, gaps and iterations as tables."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 
 from roofterm.analysis.filters import parse
+from roofterm.analysis.modules import PREFIX as MODULE_PREFIX
 from roofterm.tui.columns import NOUNS, TABLES
 from roofterm.tui.exporting import Export, rows_export
 from roofterm.tui.opened import Opened
@@ -16,8 +17,9 @@ from roofterm.tui.state import Selection, Sort, ViewState, changed
 from roofterm.tui.table_page import TablePage
 from roofterm.tui.widgets.detail import DetailPanel
 from roofterm.tui.widgets.table import VirtualTable
+from roofterm_parsers.profile import Profile
 
-ORDER = ("kernel", "op", "category", "collective", "gap", "iteration")
+ORDER = ("kernel", "op", "category", "module", "hlo", "collective", "gap", "iteration")
 FIRST_SORT = {by: Sort("self_us" if by == "op" else "total_us") for by in ORDER}
 ALWAYS_SHOWN = 2
 """priority of the columns that hardly ever give way"""
@@ -92,9 +94,19 @@ class OpsPage(TablePage):
         return rows, study.selection(scope).text
 
     def action_view(self, by: int) -> None:
-        at = (ORDER.index(self.by) + by) % len(ORDER)
-        self.explorer.change(changed(self.explorer.state, by=ORDER[at]))
+        known = views_of(self.opened.study.profile)
+        at = (known.index(self.by) + by) % len(known) if self.by in known else 0
+        self.explorer.change(changed(self.explorer.state, by=known[at]))
 
     def sort(self, sort: Sort) -> None:
         self.explorer.select(self.selection())  # the cursor stays on its row
         super().sort(sort)
+
+
+def views_of(profile: Profile) -> list[str]:
+    """The tables that a profile can have rows for: modules only if something names them, HLO only of compiled programs."""
+    absent = set() if profile.hlo_ops.height else {"hlo"}
+    named = profile.names["text"].str.starts_with(MODULE_PREFIX).any()
+    if not named and not profile.hlo_ops.height:
+        absent.add("module")
+    return [view for view in ORDER if view not in absent]

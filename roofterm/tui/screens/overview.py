@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import replace
 
 from textual import on
 from textual.app import ComposeResult
@@ -173,7 +174,8 @@ class OverviewPage(Page):
         if self._facts is None or not self.is_mounted:
             return
         facts = self.query_one("#facts", LineList)
-        writer = Writer(self._facts, facts.palette, facts.look, max(facts.size.width - 1, 20))
+        against = next(iter(self.explorer.baseline.notes), "") if self.explorer.baseline else ""
+        writer = Writer(replace(self._facts, against=against), facts.palette, facts.look, max(facts.size.width - 1, 20))
         lines = [*writer.profile_lines(), *writer.findings()]
         facts.show(lines)
         self.query_one("#overview-top").styles.height = min(len(lines), max(self.size.height - 6, 4)) + (2 if self._is_framed() else 0)

@@ -12,6 +12,7 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 
 from roofterm.analysis.filters import Filter, parse
+from roofterm.analysis.study import Study
 from roofterm.report.as_json import roofline_json
 from roofterm.report.roofline_table import roofline_frame
 from roofterm.results import Coverage, Roofline, RooflineRow
@@ -22,7 +23,7 @@ from roofterm.tui.messages import RowHighlighted
 from roofterm.tui.opened import Opened
 from roofterm.tui.page import Page
 from roofterm.tui.rows import Rows, chosen_rows, place_of
-from roofterm.tui.state import Selection, Sort, ViewState, changed
+from roofterm.tui.state import Selection, Sort, ViewState, changed, without_rank
 from roofterm.tui.widgets.detail import DetailPanel, Details
 from roofterm.tui.widgets.glyphs import CategoryKey
 from roofterm.tui.widgets.line_widget import LineWidget
@@ -36,6 +37,8 @@ class Answer(NamedTuple):
     """row for row with the frame of `rows`"""
     rows: Rows
     part: str
+    base: list[RooflineRow] | None
+    """the baseline's; None: there is none"""
 
 
 class RooflinePage(Page):
@@ -65,11 +68,12 @@ class RooflinePage(Page):
     async def load(self, state: ViewState) -> None:
         answer = await self.explorer.app_.desk.ask(lambda: self._ask(state))
         self._answer = answer
-        rows = answer.roofline.ops if state.level == "op" else [*answer.roofline.program, *answer.roofline.steps]
-        drawn = (state.level, state.step, state.window_ps, state.infeed)
+        rows = _rows(answer.roofline, state.level)
+        drawn = (state.level, self.scope(state, "steady"), self.explorer.baseline)
         if drawn != self._drawn:
             self.plot.show(rows, answer.roofline.roofs, coverage_text(answer.roofline.coverage), keep_window=False)
             self._drawn = drawn
+        self.plot.hold_against(answer.base)
         everything = len(answer.rows.order) == answer.rows.frame.height
         self.plot.limit(None if everything else np.isin(np.arange(answer.rows.frame.height), answer.rows.order))
         self.table.show(answer.rows.frame, columns_of("roofline", answer.rows.frame), answer.rows.order, Sort("time_us"))
@@ -192,13 +196,27 @@ class RooflinePage(Page):
     def _ask(self, state: ViewState) -> Answer:
         study, scope = self.opened.study, self.scope(state, "steady")
         found = study.roofline(scope, self.opened.options.top)
-        rows = found.ops if state.level == "op" else [*found.program, *found.steps]
+        rows = _rows(found, state.level)
         frame = roofline_frame(rows)
-        wanted = parse(state.filter) if state.level == "op" else Filter()  # a program's rows have no name to look for
-        return Answer(found, rows, chosen_rows(frame, wanted, Sort("time_us")), study.selection(scope).text)
+        # A program's rows have no name to look for, and what is of a rank the scope has chosen.
+        wanted = parse(without_rank(state.filter)) if state.level == "op" else Filter()
+        against = self.explorer.baseline
+        base = None if against is None else self._base_rows(against.study, state.level, wanted)
+        if against is not None:
+            frame = against.joined("roofline", frame, lambda other: roofline_frame(_rows(other.roofline(), state.level)))
+        return Answer(found, rows, chosen_rows(frame, wanted, Sort("time_us")), study.selection(scope).text, base)
+
+    def _base_rows(self, base: Study, level: str, wanted: Filter) -> list[RooflineRow]:
+        """The baseline's rows that the filter lets through, of its steady steps."""
+        rows = _rows(base.roofline(top=self.opened.options.top), level)
+        return [rows[at] for at in chosen_rows(roofline_frame(rows), wanted, None).order.tolist()]
 
     def _key(self) -> CategoryKey:
         return self.explorer.app_.category_key or CategoryKey((), (), ())
+
+
+def _rows(roofline: Roofline, level: str) -> list[RooflineRow]:
+    return roofline.ops if level == "op" else [*roofline.program, *roofline.steps]
 
 
 def coverage_text(coverage: Coverage) -> str:

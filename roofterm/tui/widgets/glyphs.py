@@ -75,10 +75,16 @@ class Marks:
     levels: str
     """emptiest to fullest; the last one is kept for exactly full"""
     spark: str
+    ghost: str
+    """a point of the baseline"""
 
 
-_UNICODE = Marks(idle=" ", open="▾", closed="▸", rug="▸", dot="·", here="▴", rule="─", tick="┬", levels=" ▁▂▃▄▅▆▇█", spark="▁▂▃▄▅▆▇█")
-_ASCII = Marks(idle=".", open="-", closed="+", rug=">", dot=".", here="^", rule="-", tick="+", levels=".0123456789#", spark="_.-=+*#@")
+_UNICODE = Marks(
+    idle=" ", open="▾", closed="▸", rug="▸", dot="·", here="▴", rule="─", tick="┬", levels=" ▁▂▃▄▅▆▇█", spark="▁▂▃▄▅▆▇█", ghost="○"
+)
+_ASCII = Marks(
+    idle=".", open="-", closed="+", rug=">", dot=".", here="^", rule="-", tick="+", levels=".0123456789#", spark="_.-=+*#@", ghost="%"
+)
 
 
 def marks(look: Look) -> Marks:

@@ -26,7 +26,7 @@ from roofterm.tui.widgets.plot_roofs import RoofLine
 I64 = NDArray[np.int64]
 F64 = NDArray[np.float64]
 
-BLANK, FRAME, COMPUTE, MEMORY, LINK, PATH = 0, 1, 3, 4, 5, 7
+BLANK, FRAME, COMPUTE, MEMORY, LINK, PATH, GHOST = 0, 1, 3, 4, 5, 7, 8
 POINT = 16
 """First style of points: POINT + 4 * category code + tier."""
 
@@ -100,6 +100,8 @@ class PlotSpec:
     """rows to draw; None: all"""
     path: bool = False
     """join the points in the order of their rows"""
+    ghosts: Points | None = None
+    """points of a baseline: drawn where no point stands, and owned by none"""
 
 
 @dataclass(frozen=True)
@@ -169,6 +171,8 @@ def draw(spec: PlotSpec) -> PlotGrid:
         chars = _as_ascii(chars)
     owner = np.full((height, width), -1, np.int32)
     grid = PlotGrid(chars, style, owner, corner + 1, width - corner - 1, height - 2, spec.view, _DOTS[spec.look.glyphs], 0)
+    if spec.ghosts is not None:
+        _add_ghosts(grid, spec.ghosts, spec.look)
     return _with_points(grid, spec)
 
 
@@ -304,6 +308,16 @@ def _with_points(grid: PlotGrid, spec: PlotSpec) -> PlotGrid:
     grid.chars[line[edge], column[edge]] = ord(marks(spec.look).rug)
     lay_labels(grid, spec.roofs, spec.look)
     return replace(grid, outside=outside)
+
+
+def _add_ghosts(grid: PlotGrid, ghosts: Points, look: Look) -> None:
+    """A mark in the cell of each point of the baseline that has a place in the window."""
+    rows = ghosts.order[np.isfinite(ghosts.x[ghosts.order])]
+    for row in rows.tolist():
+        x, y = float(ghosts.x[row]), float(ghosts.y[row])
+        if grid.view.holds(x, y):
+            column, line = grid.cell(x, y)
+            grid.chars[line, column], grid.style[line, column] = ord(marks(look).ghost), GHOST
 
 
 def _dots(grid: PlotGrid, px: I64, py: I64, look: Look) -> NDArray[np.uint32]:

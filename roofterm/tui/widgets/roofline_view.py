@@ -19,7 +19,7 @@ from roofterm.tui.widgets import cell_runs
 from roofterm.tui.widgets.glyphs import CategoryKey, marks
 from roofterm.tui.widgets.legend import legend
 from roofterm.tui.widgets.line_widget import LineWidget, Piece
-from roofterm.tui.widgets.plot_adapter import BLANK, COMPUTE, FRAME, LINK, MEMORY, POINT, PlotGrid, PlotSpec, View, draw, fit
+from roofterm.tui.widgets.plot_adapter import BLANK, COMPUTE, FRAME, GHOST, LINK, MEMORY, POINT, PlotGrid, PlotSpec, View, draw, fit
 from roofterm.tui.widgets.plot_labels import LABEL, TICK
 from roofterm.tui.widgets.plot_points import MIDDLE, REST, TOP, Points, Rows, memory_levels, points_of
 from roofterm.tui.widgets.plot_roofs import NEXT_CHOICE, RoofChoice, RoofLine, launch_text, roof_lines, sources
@@ -62,6 +62,7 @@ class RooflineView(LineWidget, can_focus=True):
         self.grid: PlotGrid | None = None
         self._limit: NDArray[np.bool_] | None = None
         self._strips: list[Strip] = []
+        self._base: Rows | None = None
 
     def show(self, rows: Rows, roofs: Sequence[Roof], coverage: str = "", *, keep_window: bool = False) -> None:
         """Show rows and roofs; `coverage` says how much of the busy time they are. The cursor goes to the row with most time."""
@@ -76,6 +77,11 @@ class RooflineView(LineWidget, can_focus=True):
             self.view = self._fitted()
         self._rebuild()
         self._post()
+
+    def hold_against(self, rows: Rows | None) -> None:
+        """Draw the points of a baseline too; None: no more."""
+        self._base = rows
+        self._rebuild()
 
     def limit(self, shown: NDArray[np.bool_] | None) -> None:
         """Show only these rows (a mask over those given), None for all; the window stays."""
@@ -220,6 +226,8 @@ class RooflineView(LineWidget, can_focus=True):
         if self.points.time_only:
             counts.append(f"{self.points.time_only} time only")
         memory = [] if self.memory == "hbm" else [f"by {self.memory}"]
+        if self._base is not None:
+            counts.append(f"{marks(self.look).ghost} baseline")
         roofs = "no roofs" if self.choice == "none" else f"roofs {self.choice} {sources(self.roofs)}".rstrip()
         return self.coverage, [*counts, *memory, roofs, *filter(None, [launch_text(self.roofs)])]
 
@@ -300,7 +308,17 @@ class RooflineView(LineWidget, can_focus=True):
     def _rebuild(self) -> None:
         if self.is_attached and self.size.width and self._plot_height:
             shown = None if self._limit is None else self._limit
-            spec = PlotSpec(self.size.width, self._plot_height, self.view, self.points, self.key, self.lines, self.look, shown)
+            spec = PlotSpec(
+                self.size.width,
+                self._plot_height,
+                self.view,
+                self.points,
+                self.key,
+                self.lines,
+                self.look,
+                shown,
+                ghosts=None if self._base is None else points_of(self._base, self.key, self.memory),
+            )
             build: WorkType[None] = partial(self._build, spec)  # no coroutine before it runs: a newer plot may cancel it
             self.run_worker(build, group="plot", exclusive=True)
 
@@ -324,7 +342,16 @@ class RooflineView(LineWidget, can_focus=True):
 
     def _styles(self) -> dict[int, Style]:
         p = self.palette
-        styles = {BLANK: p.text, FRAME: p.rule, TICK: p.muted, COMPUTE: p.text, MEMORY: p.muted, LINK: p.rule, LABEL: p.accent}
+        styles = {
+            BLANK: p.text,
+            FRAME: p.rule,
+            TICK: p.muted,
+            COMPUTE: p.text,
+            MEMORY: p.muted,
+            LINK: p.rule,
+            LABEL: p.accent,
+            GHOST: p.warn,
+        }
         for code in (*range(len(self.key.names)), 255):
             plain = p.text + Style(color=self.key.colour(code)) if self.look.colour else p.text
             for tier in range(3):
