@@ -170,7 +170,7 @@ TABLES: Mapping[str, Sequence[Column]] = {
         At("total_us", 0), At("calls", 0), At("us_per_step", 1), At("calls_per_step", 1),
     ),
     "figures": laid_out(
-        printed.CHANGE_COLUMNS, named("figure", shorten=False, about="as the JSON names it"), At("base", 0, 8), At("new", 0, 8),
+        printed.CHANGE_COLUMNS, named("figure", shorten=False, about="as the JSON names it"), At("base", 1, 9), At("new", 0, 9),
         At("change", 0, 10), At("change_pct", 0, 7), At("status", 2, 8), At("spread", 3, 9),
     ),
     "changes": laid_out(
