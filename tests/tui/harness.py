@@ -101,6 +101,11 @@ def the_explorer(pilot: Pilot[None]) -> Explorer:
     return found
 
 
+def the_page(pilot: Pilot[None]) -> Any:
+    """The page shown, whatever its class."""
+    return the_explorer(pilot).page
+
+
 def the_app(pilot: Pilot[None]) -> RooftermApp:
     return cast(RooftermApp, pilot.app)
 

@@ -13,7 +13,19 @@ from roofterm.tui.app import RooftermApp
 from roofterm.tui.opened import prepare
 from roofterm.tui.options import Options
 from roofterm_parsers import open_profile
-from tests.tui.harness import explorer, go_to, press, screen_lines, screen_text, settled, state, status_line, the_explorer, type_text
+from tests.tui.harness import (
+    explorer,
+    go_to,
+    press,
+    screen_lines,
+    screen_text,
+    settled,
+    state,
+    status_line,
+    the_explorer,
+    the_page,
+    type_text,
+)
 
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"
 RANK0 = SAMPLES / "transformer_h100_2ranks_synthetic" / "rank0.pt.trace.json.gz"
@@ -77,14 +89,14 @@ async def test_tables_get_columns_of_the_change_until_it_is_closed():
         await press(pilot, "1")
         assert "compare  step: 1.000 ms" in screen_text(pilot)
         await press(pilot, "2")
-        assert the_explorer(pilot).page.plot._base is not None
+        assert the_page(pilot).plot._base is not None
         await go_to(pilot, "compare")
         await press(pilot, "X")
         assert state(pilot).screen == "overview"
         await press(pilot, "3")
         assert "+192.0 us" not in screen_text(pilot)
         await press(pilot, "2")
-        assert the_explorer(pilot).page.plot._base is None
+        assert the_page(pilot).plot._base is None
 
 
 async def test_a_kernel_chosen_here_is_chosen_in_ops():
@@ -117,11 +129,11 @@ async def test_what_is_shown_is_what_the_command_tells(studies):
         await press(pilot, "v")
         while state(pilot).views["compare"] != "kernel":
             await press(pilot, "v")
-        frame = shown.page.table.frame
+        frame = the_page(pilot).table.frame
         assert frame is not None
         assert frame["change"].to_list() == told["change"].to_list()
         await press(pilot, "3")
-        ops = shown.page.table.frame
+        ops = the_page(pilot).table.frame
         assert ops is not None
         first = told.row(0, named=True)
         assert ops.filter(pl.col("name") == first["new_name"])["change"][0] == first["change"]

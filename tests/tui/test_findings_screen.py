@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from roofterm.results import Finding
@@ -11,7 +13,7 @@ from tests.tui.harness import explorer, press, screen_lines, screen_text, settle
 
 
 def finding(**fields) -> Finding:
-    known = {
+    known: dict[str, Any] = {
         "id": "late-rank",
         "severity": "high",
         "title": "Late rank",

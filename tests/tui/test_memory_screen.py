@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from tests.tui.fake_memory import GIB
 from tests.tui.fake_study import FakeStudy
-from tests.tui.harness import ASCII, explorer, press, screen_lines, screen_text, state, status_line, the_explorer
+from tests.tui.harness import ASCII, explorer, press, screen_lines, screen_text, state, status_line, the_page
 
 
 def curve(pilot):
-    return the_explorer(pilot).page.curve
+    return the_page(pilot).curve
 
 
 async def test_the_peak_and_the_failure_are_marked_above_the_curve():

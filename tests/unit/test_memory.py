@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from roofterm.analysis.memory import EVENTS, POOLS, memory_by_op, memory_curves
+from roofterm.analysis.memory import EVENTS, POOLS, memory_by_op, memory_course, memory_curves
 from roofterm.analysis.study import Study
 from roofterm.results import MemoryReport
 from roofterm_parsers.profile import FRAMES, Kind, Profile
@@ -192,3 +192,30 @@ def test_a_file_without_memory_has_no_report():
     assert study.memory_report() is None
     assert (study.memory.pools.schema, study.memory.events.schema) == (POOLS, EVENTS)
     assert memory_by_op(study.memory).height == 0
+
+
+def test_the_course_of_use_is_what_the_events_state():
+    profile = with_events(two_ops(), event(12, 100, 1, 600), event(14, 50, 2, 650), event(18, -50, 2, 600))
+    course = memory_course(Study(profile).memory, 0)
+    assert course.known_from_zero
+    assert course.time_ps.tolist() == [12 * US, 14 * US, 18 * US]
+    assert course.held_bytes.tolist() == [600, 650, 600]
+    assert course.peak == 1
+
+
+def test_without_totals_the_course_is_the_sum_of_changes():
+    """Profiles of 2021 state sizes alone: 100, 150, 100 more than when the recording began."""
+    events = [event(12, 100, 1, 0), event(14, 50, 2, 0), event(18, -50, 2, 0)]
+    profile = with_events(two_ops(), *({**one, "allocated_bytes": None} for one in events))
+    course = memory_course(Study(profile).memory, 0)
+    assert not course.known_from_zero
+    assert course.held_bytes.tolist() == [100, 150, 100]
+    assert course.peak == 1
+
+
+def test_by_op_within_a_window_counts_what_happened_there_and_keeps_the_peak():
+    """From 13 to 33: mm allocates 50 and frees 50, add allocates 200; at the peak of all mm holds 100."""
+    profile = with_events(two_ops(), event(12, 100, 1, 600), event(14, 50, 2, 650), event(18, -50, 2, 600), event(32, 200, 3, 800))
+    rows = {row["op"]: row for row in memory_by_op(Study(profile).memory, (13 * US, 33 * US)).iter_rows(named=True)}
+    assert (rows["aten::mm"]["allocated_bytes"], rows["aten::mm"]["freed_bytes"], rows["aten::mm"]["peak_bytes"]) == (50, 50, 100)
+    assert rows["aten::add"]["allocated_bytes"] == 200

@@ -111,7 +111,7 @@ class MemoryPage(TablePage):
         parts = [self.count_text()]
         pools = self._answer.report.pools
         if len(pools) > 1 and self.by in ("memory_op", "memory_step"):
-            parts.append(f"allocator {self._pool + 1} of {count(len(pools))}, n shows the next")
+            parts.append(f"allocator {self._pool + 1} of {count(len(pools))}")
         if self._answer.not_asked:
             parts.insert(0, f"not asked here: {self._answer.not_asked}")
         return " · ".join(parts), self.cursor_text()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from textwrap import wrap
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -19,7 +20,7 @@ from roofterm.report.rank_table import group_records, rank_table
 from roofterm.report.ranks_text import called, verdict
 from roofterm.results import RankGroup, RankRow
 from roofterm.text.units import count
-from roofterm.tui.columns import NOUNS, row_details
+from roofterm.tui.columns import NOUNS, columns_of, row_details
 from roofterm.tui.messages import EdgeReached, RowHighlighted
 from roofterm.tui.opened import Opened
 from roofterm.tui.rows import Rows, chosen_rows, place_of
@@ -32,6 +33,9 @@ from roofterm.tui.widgets.lines import Line, LineList
 from roofterm.tui.widgets.table import VirtualTable
 
 VIEWS = ("ranks", "groups")
+
+ROOMY = 18
+"""lines of a page from which on there is room for a second sentence"""
 
 FIELDS = {"rank", "step"}
 """Fields of a filter that speak of ranks; the rest speaks of ops and hides no rank."""
@@ -54,6 +58,8 @@ class Answer(NamedTuple):
     rows: Rows
     said: list[str]
     """who is late, and what must be known"""
+    groups: pl.DataFrame
+    """for the panel below, where there is room for it"""
 
 
 class RanksPage(TablePage):
@@ -76,6 +82,9 @@ class RanksPage(TablePage):
                 with Vertical(id="heat-panel", classes="framed") as heat:
                     heat.border_title = "Ranks by steps"
                     yield HeatStrip("ranks-heat")
+                with Vertical(id="groups-panel", classes="framed") as groups:
+                    groups.border_title = NOUNS["groups"].capitalize()
+                    yield VirtualTable("ranks-groups", "no collective ran in this profile", least_name=16, keeps_cursor=False)
             with Vertical(classes="side") as side:
                 side.border_title = "Rank"
                 yield DetailPanel("ranks-details", definitions=False)
@@ -133,7 +142,7 @@ class RanksPage(TablePage):
         self._draw()
 
     def on_resize(self, event: Resize) -> None:
-        self.call_after_refresh(self._fit)
+        self.call_after_refresh(self._draw)  # the first sentence folds by the width
 
     @property
     def heat(self) -> HeatStrip:
@@ -198,22 +207,27 @@ class RanksPage(TablePage):
         said = list(dict.fromkeys([verdict(ranks), *rank_notes(study, ranks)]))
         if self.by == "groups":
             frame = self.against(groups_frame(study.rank_groups()), lambda base: groups_frame(base.rank_groups()))
-            return Answer(ranks, study.rank_steps(), chosen_rows(frame, parse(""), sort), said)
+            return Answer(ranks, study.rank_steps(), chosen_rows(frame, parse(""), sort), said, frame)
         names = pl.Series("name", [called(row) for row in ranks], dtype=pl.String)
         marks = pl.Series("mark", ["late" if row.late else "" for row in ranks], dtype=pl.String)
         frame = self.against(rank_table(ranks).with_columns(names, marks), lambda base: rank_table(base.ranks()))
         asked, _ = subset(parse(with_term(state.filter, "rank", None)), FIELDS)
-        return Answer(ranks, study.rank_steps(), chosen_rows(frame, asked, sort), said)
+        return Answer(ranks, study.rank_steps(), chosen_rows(frame, asked, sort), said, groups_frame(study.rank_groups()))
 
     def _draw(self) -> None:
         if self._answer is None or not self.is_mounted:
             return
         said = self.query_one("#ranks-said", LineList)
         late = any(row.late for row in self._answer.ranks)
-        lines = [Line([(text, (said.palette.warn if late else said.palette.good) if at == 0 else said.palette.muted)], rests=False)
-                 for at, text in enumerate(self._answer.said[:2])]  # fmt: skip
+        first = wrap(self._answer.said[0], max(said.size.width - 2, 20))[:2]
+        style = said.palette.warn if late else said.palette.good
+        lines = [Line([(text, style)], rests=False) for text in first]
+        if self.size.height >= ROOMY:
+            lines += [Line([(text, said.palette.muted)], rests=False) for text in self._answer.said[1:2]]
         said.show(lines)
         self.heat.show(self._heat())
+        groups = self._answer.groups
+        self.query_one("#ranks-groups", VirtualTable).show(groups, columns_of("groups", groups), np.arange(groups.height))
         self._fit()
 
     def _heat(self) -> Heat:
@@ -245,8 +259,12 @@ class RanksPage(TablePage):
         strip = self.heat.lines_wanted() + framed if self.heat.heat.rows else 0
         panel = self.query_one("#heat-panel")
         panel.display = bool(strip)
-        least = min(strip, max(room // 2, 4))
-        self.query_one("#ranks-panel").styles.height = max(min(wanted, room - least), 3) if strip else "1fr"
+        groups = self._answer.groups.height + 1 + framed
+        below = self.query_one("#groups-panel")
+        below.display = self.by == "ranks" and wanted + strip + groups <= room and self._answer.groups.height > 0
+        least = min(strip, max(room // 2, 4)) + (groups if below.display else 0)
+        self.query_one("#ranks-panel").styles.height = max(min(wanted, room - least), 3) if strip or below.display else "1fr"
+        panel.styles.height = strip if below.display else "1fr"
 
     def _follow(self) -> None:
         """The strip's line of the table's rank."""
