@@ -217,6 +217,10 @@ class Coverage(msgspec.Struct):
     modelled_pct: float | None
     bytes_only_pct: float | None
     unknown_pct: float | None
+    unknown_by: dict[str, float] = {}
+    """what the unknown hangs on, most first: shares of busy time by `costed.ORIGINS`"""
+    missing: str | None = None
+    """what was not recorded that would tell it; None: the profile has what it can have"""
 
 
 class Roofline(msgspec.Struct):

@@ -109,7 +109,7 @@ def roofline(
     launch_time = 0.0 if device is None else launch_s or LAUNCH_S
     rows = records(ops.head(top) if top else ops, "op", device)
     return results.Roofline(
-        coverage=coverage(items),
+        coverage=coverage(items, tuple(source.format for source in profile.sources)),
         roofs=_drawn(roofs_of(device, launch_s), ops, device),
         program=_program(profile, items, work, chosen, windows, device, launch_time),
         steps=_steps(profile, items, work, windows, device, launch_time),
@@ -164,13 +164,24 @@ def _explained(flag: str, row: results.RooflineRow) -> bool:
     return any(word in flag for word in ("a cache", "Winograd", "asynchronous op", "an estimate", "too coarse")) or row.bound_by is None
 
 
-def coverage(items: pl.DataFrame) -> results.Coverage:
-    """Shares of busy time of work with FLOPs, with bytes only, with neither; None where nothing ran."""
+def coverage(items: pl.DataFrame, formats: Sequence[str] = ()) -> results.Coverage:
+    """Shares of busy time of work with FLOPs, with bytes only, with neither; None where nothing ran. `formats`: of the files."""
     table = coverage_table(items)
     if table.height == 0:
         return results.Coverage(None, None, None)
     share = {str(known): float(pct) for known, pct in table.group_by("known").agg(pl.col("pct").sum()).iter_rows()}
-    return results.Coverage(*(share.get(known, 0.0) for known in ("modelled", "bytes only", "unknown")))
+    unknown = {str(origin): float(pct) for origin, known, _, pct in table.iter_rows() if known == "unknown"}
+    found = (share.get(known, 0.0) for known in ("modelled", "bytes only", "unknown"))
+    return results.Coverage(*found, unknown, _missing(items, set(formats)) if unknown else None)
+
+
+def _missing(items: pl.DataFrame, formats: set[str]) -> str | None:
+    """Which of torch.profiler's options left no op with shapes to take costs from."""
+    if formats != {"kineto"} or items["signature"].count() or items["hlo"].count():
+        return None
+    if (items["origin"] == "no shapes").any():
+        return "FLOPs and bytes need the ops' shapes: record with record_shapes=True"
+    return "FLOPs and bytes need the ops: record with ProfilerActivity.CPU beside the device's, and record_shapes=True"
 
 
 def coverage_table(items: pl.DataFrame) -> pl.DataFrame:

@@ -207,8 +207,8 @@ def _roofline(report: Report, width: int) -> list[str]:
         return []
     shares = f"{pct(coverage.modelled_pct)} of busy time modelled, {pct(coverage.bytes_only_pct)} bytes only"
     lines = ["", *_wrapped("roofline", f"{report.scope}: {shares}, {pct(coverage.unknown_pct)} unknown", width)]
-    if coverage.modelled_pct < LITTLE_PCT and "shapes" not in report.recorded and report.source.format == "kineto":
-        return [*lines, *_wrapped("", "FLOPs and bytes need the ops' shapes: record with record_shapes=True", width)]
+    if coverage.modelled_pct < LITTLE_PCT and coverage.missing:
+        return [*lines, *_wrapped("", coverage.missing, width)]
     for row in report.roofline.program:
         label = "busy" if row.name == "Busy" else row.step.lower()
         lines += _wrapped(label, _roof_facts(row), width)

@@ -9,11 +9,26 @@ from roofterm.results import Coverage, DeviceInfo, Roof, ScopeUse
 from roofterm.text.safe import safe_text
 from roofterm.text.units import duration_us, figures, pct, si
 
+LEAST_PCT = 0.05
+
+ORIGINS = {
+    "op": "ops that no rule counts",
+    "no shapes": "ops without recorded shapes",
+    "no op": "launches outside any op",
+    "graph": "graph replays",
+    "orphan": "kernels without a launch",
+}
+"""What the unknown hangs on (`analysis.costed.ORIGINS`), in words."""
+
 
 def coverage_lines(scope: str, coverage: Coverage, width: int) -> list[str]:
     """What part of a profile is shown, and how much of its time has figures."""
     shares = (f"{pct(coverage.modelled_pct)} of busy time modelled", f"{pct(coverage.bytes_only_pct)} bytes only")
-    return textwrap.wrap(f"{scope}: {', '.join(shares)}, {pct(coverage.unknown_pct)} unknown", width)
+    lines = textwrap.wrap(f"{scope}: {', '.join(shares)}, {pct(coverage.unknown_pct)} unknown", width)
+    parts = [f"{pct(share)} {ORIGINS.get(origin, origin)}" for origin, share in coverage.unknown_by.items() if share >= LEAST_PCT]
+    if parts:
+        lines += textwrap.wrap(f"of it unknown: {', '.join(parts)}", width, initial_indent="  ", subsequent_indent="  ")
+    return lines + textwrap.wrap(coverage.missing or "", width, initial_indent="  ", subsequent_indent="  ")
 
 
 def use_lines(use: ScopeUse | None, width: int) -> list[str]:

@@ -12,7 +12,7 @@ from roofterm import results
 from roofterm.analysis.bounds import LAUNCH_S, compute_peak, roofs_of
 from roofterm.analysis.categories import Category
 from roofterm.analysis.costed import ITEMS, PIECES
-from roofterm.analysis.roofline import bounded, coverage_table, flops_total, level_records, roof_warnings, roofline
+from roofterm.analysis.roofline import bounded, coverage, coverage_table, flops_total, level_records, roof_warnings, roofline
 from roofterm.analysis.scope import ALL, Scope
 from roofterm.analysis.study import Study
 from roofterm.analysis.utilisation import mfu
@@ -439,7 +439,7 @@ def test_coverage_tells_known_from_unknown_and_why() -> None:
     build.kernel("early_kernel", 340, 8)
     study = Study(build.profile())
     got = of(study, device())
-    assert got.coverage == results.Coverage(40, 30, 30)
+    assert got.coverage == results.Coverage(40, 30, 30, {"graph": 12, "no shapes": 10, "orphan": 8})
     table = coverage_table(bounded(study.profile, study.work, study.facts, device()).items)
     assert {(origin, known): round(pct) for origin, known, _, pct in table.iter_rows()} == {
         ("op", "modelled"): 40,
@@ -448,6 +448,19 @@ def test_coverage_tells_known_from_unknown_and_why() -> None:
         ("graph", "unknown"): 12,
         ("orphan", "unknown"): 8,
     }
+
+
+def test_coverage_says_which_option_left_no_ops_or_no_shapes() -> None:
+    build = Build()
+    build.kernel("my_kernel", 10, 10, launch=build.call(2, 5), op=build.host("aten::mm", 0, 8))
+    profile = build.profile()
+    missing = of(Study(profile), device()).coverage.missing
+    assert missing == "FLOPs and bytes need the ops' shapes: record with record_shapes=True"
+    build = Build()
+    build.kernel("my_kernel", 10, 10)
+    missing = of(Study(build.profile()), device()).coverage.missing
+    assert missing is not None and "ProfilerActivity.CPU" in missing
+    assert coverage(bounded(profile, Study(profile).work, Study(profile).facts, device()).items, ["nsys"]).missing is None
 
 
 def test_kernels_without_an_op_are_rows_of_their_own() -> None:
