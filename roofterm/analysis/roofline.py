@@ -171,8 +171,8 @@ def coverage(items: pl.DataFrame, formats: Sequence[str] = ()) -> results.Covera
         return results.Coverage(None, None, None)
     share = {str(known): float(pct) for known, pct in table.group_by("known").agg(pl.col("pct").sum()).iter_rows()}
     unknown = {str(origin): float(pct) for origin, known, _, pct in table.iter_rows() if known == "unknown"}
-    found = (share.get(known, 0.0) for known in ("modelled", "bytes only", "unknown"))
-    return results.Coverage(*found, unknown, _missing(items, set(formats)) if unknown else None)
+    modelled, bytes_only, unknown_pct = (share.get(known, 0.0) for known in ("modelled", "bytes only", "unknown"))
+    return results.Coverage(modelled, bytes_only, unknown_pct, unknown, _missing(items, set(formats)) if unknown else None)
 
 
 def _missing(items: pl.DataFrame, formats: set[str]) -> str | None:

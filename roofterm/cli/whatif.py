@@ -17,7 +17,7 @@ from roofterm.analysis.sweep import parse_sweep, sweep
 from roofterm.analysis.whatif import what_if
 from roofterm.analysis.whatif_base import DEFAULT_TOKENS, model_bases, profile_base
 from roofterm.analysis.whatif_state import Base, Change
-from roofterm.analysis.workload import Machine, WhatIfError
+from roofterm.analysis.workload import DECODE, Machine, WhatIfError
 from roofterm.cli.arguments import Arguments
 from roofterm.cli.errors import DONE, UsageError
 from roofterm.cli.loading import study_of
@@ -51,16 +51,25 @@ def run(args: Arguments) -> int:
         bases, machine = _profile(args, change) if args.paths else _model(args)
         if args.sweep:
             name, values = parse_sweep(args.sweep)
-            found = [sweep(base, change, machine, name, values) for base in bases]
+            found = [sweep(base, _of_base(base, bases, change), machine, name, values) for base in bases]
             give_sweep(args, bases, found, machine or bases[0].machine, itl_us)
         else:
-            answers = [what_if(base, change, machine, itl_us if base.phase == "decode" or len(bases) == 1 else None) for base in bases]
+            answers = [
+                what_if(base, _of_base(base, bases, change), machine, itl_us if base.phase == DECODE or len(bases) == 1 else None)
+                for base in bases
+            ]
             _give(args, answers, machine or bases[0].machine)
     except (ScopeError, FilterError) as why:
         raise UsageError(explain(why, args.where)) from why
     except WhatIfError as why:
         raise UsageError(str(why)) from why
     return DONE
+
+
+def _of_base(base: Base, bases: list[Base], change: Change) -> Change:
+    """Of prompt and decode together, only decode drafts tokens."""
+    alone = base.phase == DECODE or all(one.phase != DECODE for one in bases)
+    return change if alone else msgspec.structs.replace(change, drafts=0, accept=1.0)
 
 
 def _model(args: Arguments) -> tuple[list[Base], None]:

@@ -226,3 +226,11 @@ def test_every_figure_has_a_definition(record: type) -> None:
 def test_every_limit_has_a_definition(config: str, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     (answer,) = json.loads(said(capfdbinary, "--model", config, "--device", "h100", "--slo", "itl=1s", "--format", "json"))["answers"]
     assert {limit["name"] for limit in answer["limits"]} - {"memory"} <= set(glossary())
+
+
+def test_of_a_prompt_and_its_decode_only_decode_drafts_tokens(config: str, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    asked = ("--model", config, "--device", "h100", "--batch", "8", "--prompt", "512", "--context", "2048", "--spec", "4,0.7")
+    prefill, decode = (answer["whatif"] for answer in json.loads(said(capfdbinary, *asked, "--format", "json"))["answers"])
+    assert (prefill["phase"], prefill["drafts"]) == ("prefill", 0)
+    assert (decode["phase"], decode["drafts"], decode["tokens"]) == ("decode", 4, 5)
+    assert "prefill" in said(capfdbinary, *asked, "--sweep", "batch=1..4")
