@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from statistics import fmean
 
 import msgspec
-import numpy as np
 
 from roofterm.results import StepRow, Summary
 
@@ -34,14 +33,14 @@ class StepDigest(msgspec.Struct, frozen=True):
 def digest(rows: Sequence[StepRow]) -> StepDigest:
     """The digest of all step rows of a profile (one row a step and rank)."""
     counted, counted_as = steps_counted(rows)
-    lengths = np.array([row.dur_us for row in counted])
+    lengths = [row.dur_us for row in counted]
     slowest = max(counted, key=lambda row: row.dur_us, default=None)
     return StepDigest(
         steps=len(rows),
         counted=len(counted),
         counted_as=counted_as,
-        p50_us=float(np.quantile(lengths, 0.5)) if lengths.size else None,
-        p99_us=float(np.quantile(lengths, 0.99)) if lengths.size else None,
+        p50_us=_quantile(lengths, 0.5),
+        p99_us=_quantile(lengths, 0.99),
         slowest=slowest.name if slowest else None,
         slowest_us=slowest.dur_us if slowest else None,
         busy_pct=_share(counted, "busy_pct", lengths),
@@ -81,14 +80,23 @@ def steps_counted(rows: Sequence[StepRow]) -> tuple[list[StepRow], str]:
     return list(rows), "incomplete"
 
 
+def _quantile(values: Sequence[float], share: float) -> float | None:
+    """The value below which a share of them lies, linear between neighbours as numpy's `quantile`; None without any."""
+    if not values:
+        return None
+    import numpy as np  # only here: the record itself is wanted before numpy is there
+
+    return float(np.quantile(values, share))
+
+
 def _mean(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return fmean(known) if known else None
 
 
-def _share(rows: Sequence[StepRow], name: str, lengths: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float | None:
+def _share(rows: Sequence[StepRow], name: str, lengths: Sequence[float]) -> float | None:
     """A share over several steps: weighted by their lengths, so that it is the share of their whole time."""
     values = [getattr(row, name) for row in rows]
-    pairs = [(value, weight) for value, weight in zip(values, lengths.tolist(), strict=True) if value is not None]
+    pairs = [(value, weight) for value, weight in zip(values, lengths, strict=True) if value is not None]
     whole = sum(weight for _, weight in pairs)
     return sum(value * weight for value, weight in pairs) / whole if whole else None

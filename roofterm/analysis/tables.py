@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -15,9 +14,6 @@ from roofterm.results import TABLES
 from roofterm_parsers.profile import Kind, Profile, TrackKind
 
 HOST_KINDS = (Kind.OP, Kind.ANNOTATION, Kind.STEP, Kind.RUNTIME, Kind.SYNC, Kind.PYTHON, Kind.OTHER)
-
-_INSTANCE = r"_\d+\b"
-"""Number of an instance of a module: Linear_22"""
 
 _TYPES: dict[str, pl.DataType | type[pl.DataType]] = {
     "name": pl.String,
@@ -91,9 +87,8 @@ def kernel_table(
         short_name=pl.col("short_name").first(),
     )
     told = rows.filter(pl.col("launch").is_not_null() | pl.col("op").is_not_null())
-    for column, of in (("launched_by", rows.drop_nulls("launched_by")), ("launched_from", told)):
+    for column, of in (("launched_by", rows.drop_nulls("launched_by")), ("module_path", told), ("launched_from", told)):
         table = table.join(_longest(of, column), on="name", how="left", maintain_order="left")
-    table = table.join(_common_modules(told), on="name", how="left", maintain_order="left")
     return finished(table.with_columns(device_ps=pl.col("total_ps")), "kernel")
 
 
@@ -232,25 +227,6 @@ def _longest(rows: pl.DataFrame, column: str) -> pl.DataFrame:
     """For each name the value of a text column under which most of its time was launched; null where most was under none."""
     sums = rows.group_by("name", column).agg(pl.col("length_ps").sum())
     return sums.sort(["length_ps", column], descending=[True, False], nulls_last=True).unique("name", keep="first").select("name", column)
-
-
-def _common_modules(rows: pl.DataFrame) -> pl.DataFrame:
-    """For each name the modules that most of its time was launched in: those of one kind as one, with * where their numbers differ.
-
-    Net_0/Layer_0/Linear_2 and Net_0/Layer_1/Linear_5 are Net_0/Layer_*/Linear_*.
-    """
-    kinds = rows.select("name", "module_path", "length_ps", kind=pl.col("module_path").str.replace_all(_INSTANCE, "_*"))
-    most = _longest(kinds, "kind")
-    paths = kinds.join(most, on=["name", "kind"], how="semi", nulls_equal=True).drop_nulls("module_path")
-    of_name = paths.group_by("name", maintain_order=True).agg(pl.col("module_path").unique())
-    shared = [_shared_path(found) for found in of_name["module_path"].to_list()]
-    return of_name.select("name", module_path=pl.Series(shared, dtype=pl.String))
-
-
-def _shared_path(paths: Sequence[str]) -> str:
-    """Paths that differ in numbers of instances alone as one."""
-    parts = zip(*(path.split("/") for path in paths), strict=True)
-    return "/".join(same[0] if len(set(same)) == 1 else re.sub(_INSTANCE, "_*", same[0]) for same in parts)
 
 
 def _names_of(profile: Profile, slices: pl.Series) -> pl.Series:

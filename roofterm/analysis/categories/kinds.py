@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from roofterm_parsers.profile import Kind
+from roofterm_parsers.kinds import Kind
 
 
 class Category(IntEnum):
