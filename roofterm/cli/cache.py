@@ -6,12 +6,13 @@ from roofterm.cli.arguments import Arguments
 from roofterm.cli.errors import DONE, UsageError
 from roofterm.text.safe import safe_text
 from roofterm.text.units import bytes_text
+from roofterm.tui.kept_figures import clear_figures
 from roofterm_parsers import cache
 
 
 def run(args: Arguments) -> int:
     if args.paths == ["clear"]:
-        print(f"{bytes_text(cache.clear())} freed")
+        print(f"{bytes_text(cache.clear() + clear_figures())} freed")
     elif args.paths == ["info"]:
         entries = cache.info()
         for entry in entries:

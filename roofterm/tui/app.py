@@ -5,17 +5,19 @@ Importing this module loads neither polars nor numpy nor the analysis: those com
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import msgspec
 from rich.style import Style
 from textual.app import App, SystemCommand
 from textual.binding import BindingType
 from textual.command import CommandPalette
+from textual.events import Key
 from textual.filter import Monochrome, NoColor
 from textual.geometry import Size
 from textual.screen import Screen
@@ -97,11 +99,15 @@ class RooftermApp(App[None]):
 
     # Opening
 
+    def get_default_screen(self) -> Screen[Any]:
+        """The first frame without another one under it: that would be styled and drawn as well."""
+        return super().get_default_screen() if self.opened is not None else LoadingScreen(title_of(self.paths))
+
     async def on_mount(self) -> None:
         if self.opened is not None:
             await self._show(self.opened)
-        else:
-            await self._load(self.paths, self.options)
+        elif isinstance(self.screen, LoadingScreen):
+            self.screen.call_after_refresh(self._begin, self.screen, self.paths, self.options)
 
     async def _load(self, paths: Sequence[str], options: Options) -> None:
         loading = LoadingScreen(title_of(paths))
@@ -121,6 +127,7 @@ class RooftermApp(App[None]):
         from roofterm_parsers.errors import Interrupted, ProfileError
 
         try:
+            await self._show_kept(loading, paths, options)
             opened = await self.desk.ask(lambda: open_study(paths, options, loading.report, loading.stopping.is_set))
         except Interrupted:
             self._not_opened(loading, "")
@@ -134,6 +141,25 @@ class RooftermApp(App[None]):
                 if options.restore:
                     remember(paths)
                 await self._show(opened)
+                await self._type(loading.typed)
+
+    async def _type(self, keys: Sequence[Key]) -> None:
+        """Press keys, each when the one before it has done its work."""
+        for key in keys:
+            self.post_message(key)
+            for taker in (self, self.screen.focused or self.screen, self.screen):  # the way that a key goes
+                taken = asyncio.Event()
+                taker.call_after_refresh(taken.set)
+                await taken.wait()
+
+    async def _show_kept(self, loading: LoadingScreen, paths: Sequence[str], options: Options) -> None:
+        """The first figures as they were kept, if they were, before anything is read."""
+        from roofterm.tui.kept_figures import key_of, read_figures
+
+        kept = await self.desk.ask(lambda: read_figures(key_of(paths, options)))
+        if kept is not None:
+            self._colour_categories()
+            await loading.show_figures(kept)
 
     async def _show(self, opened: Opened) -> None:
         from roofterm.tui.explorer import Explorer
@@ -146,8 +172,8 @@ class RooftermApp(App[None]):
         with self.batch_update():
             if before is not None and self.screen is not before:
                 await self.pop_screen()  # what was shown while reading
-            shows_something = isinstance(self.screen, (LoadingScreen, Explorer))
-            await (self.switch_screen if shows_something else self.push_screen)(Explorer(opened, kept))
+            takes_a_place = len(self.screen_stack) > 1 and isinstance(self.screen, (LoadingScreen, Explorer))
+            await (self.switch_screen if takes_a_place else self.push_screen)(Explorer(opened, kept))
 
     def _explorer(self) -> Explorer | None:
         from roofterm.tui.explorer import Explorer

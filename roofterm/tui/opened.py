@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -55,6 +55,8 @@ class Opened:
     """what sorting and filtering keep of the tables shown"""
     absent: dict[str, str] = field(default_factory=dict)
     """why it has none, by screen, in one line"""
+    figures_key: str | None = None
+    """name under which its first figures are kept"""
 
     @property
     def first_table(self) -> str:
@@ -67,11 +69,14 @@ def open_study(paths: Sequence[str], options: Options, progress: Callable[[Progr
     from roofterm.analysis.clocks import aligned_study
     from roofterm.analysis.study import Study
     from roofterm.captures import open_captures
+    from roofterm.tui.kept_figures import key_of
     from roofterm_parsers.opening import open_profile
 
+    key = key_of(paths, options)  # of the files as they are before they are read
     profile = open_profile(list(paths), progress=progress, cancelled=cancelled, cache=options.cache)
     captures = open_captures(profile, options.capture, cache=options.cache, cancelled=cancelled)
-    return prepare(aligned_study(Study(profile, options.roofs, captures)), options, title_of(paths))
+    opened = prepare(aligned_study(Study(profile, options.roofs, captures)), options, title_of(paths))
+    return replace(opened, figures_key=key)
 
 
 def prepare(study: Study, options: Options, title: str) -> Opened:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from roofterm.analysis.digest import StepDigest, steps_counted, whole_breakdown
 from roofterm.report.breakdown import mean_breakdown
-from roofterm.results import Coverage, DeviceInfo, Finding, StepRow, Summary
+from roofterm.results import Coverage, DeviceInfo, Finding, StepRow, Summary, WarningInfo
 from roofterm.text.safe import safe_text
 from roofterm.text.units import UNKNOWN, count, duration_us, pct, si
 from roofterm.tui.stacked import legend, sparkline, stacked
@@ -15,7 +16,10 @@ from roofterm.tui.themes import Palette
 from roofterm.tui.widgets.glyphs import Look, shown
 from roofterm.tui.widgets.line_widget import Piece, pieces_width
 from roofterm.tui.widgets.lines import Line, Target
-from roofterm_parsers.profile import Source, Warning
+
+if TYPE_CHECKING:
+    from roofterm.tui.kept_figures import KeptSource
+    from roofterm_parsers.profile import Source, Warning
 
 LABEL = 9
 FLAGS = (("record_shapes", "shapes"), ("with_stack", "stacks"), ("profile_memory", "memory"), ("with_flops", "flops"))
@@ -27,8 +31,8 @@ WARNINGS = Target("warnings")
 class Facts:
     """Results that the Overview shows."""
 
-    sources: Sequence[Source]
-    warnings: Sequence[Warning]
+    sources: Sequence[Source | KeptSource]
+    warnings: Sequence[Warning | WarningInfo]
     mended: int
     """kinds of faults that reading had to mend or skip"""
     summary: Summary

@@ -20,12 +20,17 @@ MOST_BYTES = 256 << 10
 """of one file: a larger one is neither written nor read"""
 
 
+def folder_in(variable: str, *otherwise: str) -> Path | None:
+    """`roofterm` in the folder that a variable of the XDG specification names, else there in the home; None where no home is known."""
+    named = os.environ.get(variable, "")
+    if not os.path.isabs(named):  # a relative path is to be ignored
+        named = os.path.join(os.path.expanduser("~"), *otherwise)
+    return Path(named) / "roofterm" if os.path.isabs(named) else None
+
+
 def state_home() -> Path | None:
     """`roofterm` in XDG_STATE_HOME, by default `~/.local/state`; None where no home is known."""
-    named = os.environ.get("XDG_STATE_HOME", "")
-    if not os.path.isabs(named):  # the XDG specification: a relative path is to be ignored
-        named = os.path.join(os.path.expanduser("~"), ".local", "state")
-    return Path(named) / "roofterm" if os.path.isabs(named) else None
+    return folder_in("XDG_STATE_HOME", ".local", "state")
 
 
 def read_state(name: str, kind: type[T]) -> T | None:
@@ -55,6 +60,12 @@ def write_text(name: str, data: bytes) -> Path | None:
     if home is None or len(data) > MOST_BYTES:
         return None
     path = home / name
+    write_whole(path, data)
+    return path
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Put data in a file's place, whole or not at all; its folder is made. Raises OSError."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     handle, partial = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".partial")
     try:
@@ -65,7 +76,6 @@ def write_text(name: str, data: bytes) -> Path | None:
         with suppress(OSError):
             os.unlink(partial)
         raise
-    return path
 
 
 def keep_newest(folder: str, most: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from threading import Event
 from time import monotonic
 from typing import TYPE_CHECKING, ClassVar, cast
@@ -9,11 +10,12 @@ from typing import TYPE_CHECKING, ClassVar, cast
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container
-from textual.events import Resize
+from textual.events import Key, Resize
 from textual.screen import Screen
 from textual.strip import Strip
 
 from roofterm.text.units import bytes_text, duration_us
+from roofterm.tui.keymap import SCREENS
 from roofterm.tui.screens.too_small import TooSmall
 from roofterm.tui.widgets.footer import Footer
 from roofterm.tui.widgets.header import Header, Tabs
@@ -22,9 +24,11 @@ from roofterm.tui.widgets.status import Status
 
 if TYPE_CHECKING:
     from roofterm.tui.app import RooftermApp
+    from roofterm.tui.kept_figures import KeptFigures
     from roofterm_parsers.opening import Progress
 
 POLL_SECONDS = 0.2
+READING = "as last time; reading ..."
 
 
 class LoadingScreen(Screen[None], inherit_bindings=False):
@@ -36,10 +40,13 @@ class LoadingScreen(Screen[None], inherit_bindings=False):
     ]
 
     def __init__(self, title: str) -> None:
-        super().__init__(id="loading")
+        super().__init__()
         self._file = title
         self.stopping = Event()
         self._latest: Progress | None = None
+        self._figures: KeptFigures | None = None
+        self.typed: list[Key] = []
+        """keys that wait for the profile"""
 
     def compose(self) -> ComposeResult:
         yield Header(self._file)
@@ -51,7 +58,13 @@ class LoadingScreen(Screen[None], inherit_bindings=False):
         yield TooSmall()
 
     def on_mount(self) -> None:
-        self.set_interval(POLL_SECONDS, self._poll)
+        self._polling = self.set_interval(POLL_SECONDS, self._poll)
+
+    def on_screen_suspend(self) -> None:
+        self._polling.pause()
+
+    def on_screen_resume(self) -> None:
+        self._polling.resume()
 
     def on_resize(self, event: Resize) -> None:
         cast("RooftermApp", self.app).fit_screen(self, event.size)
@@ -60,13 +73,43 @@ class LoadingScreen(Screen[None], inherit_bindings=False):
         """Called by the loading thread."""
         self._latest = progress
 
+    async def show_figures(self, kept: KeptFigures) -> None:
+        """Show the first screen as it was kept; returns when it is painted, so that reading does not hold it up."""
+        from roofterm.tui.screens.kept_overview import KeptOverview
+
+        self._figures = kept
+        self.query_one(Header).show(self._file, kept.header)
+        self.query_one(Tabs).show([tab for tab in SCREENS if tab[0] in kept.screens], "overview")
+        self._say(READING)
+        await self.query_one(ProgressView).remove()
+        await self.query_one("#body").mount(KeptOverview(kept))
+        painted = asyncio.Event()
+        self.call_after_refresh(lambda: self.call_after_refresh(painted.set))  # the lines are written once the room for them is known
+        await painted.wait()
+
+    def on_key(self, event: Key) -> None:
+        """With kept figures to look at, keys are pressed already: they wait for the profile."""
+        if self._figures is not None:
+            self.typed.append(Key(event.key, event.character))
+            self.query_one(Status).notice(f"{' '.join(key.character or key.key for key in self.typed)} follows when the profile is read")
+
     def action_cancel(self) -> None:
         self.stopping.set()
-        self.query_one(ProgressView).stopping()
+        for view in self.query(ProgressView):
+            view.stopping()
+        if self._figures is not None:
+            self._say("stopping ...")
 
     def _poll(self) -> None:
-        if self._latest is not None:
-            self.query_one(ProgressView).show(self._latest)
+        if self._latest is None:
+            return
+        for view in self.query(ProgressView):
+            view.show(self._latest)
+        if self._figures is not None and not self.stopping.is_set() and self._latest.bytes_total:
+            self._say(f"{READING} {100 * self._latest.bytes_done // self._latest.bytes_total}%")
+
+    def _say(self, what: str) -> None:
+        self.query_one(Status).show(self._figures.status if self._figures else "", what, "")
 
 
 class ProgressView(LineWidget):

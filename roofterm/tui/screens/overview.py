@@ -7,29 +7,27 @@ from dataclasses import replace
 
 from textual import on
 from textual.app import ComposeResult
-from textual.containers import Horizontal, Vertical
 from textual.events import Resize
 
 from roofterm.analysis.filters import parse
 from roofterm.results import Finding, Roofline
-from roofterm.text.units import count, duration_us
+from roofterm.text.units import count
 from roofterm.tui.columns import NOUNS, columns_of
 from roofterm.tui.exporting import Export, rows_export
+from roofterm.tui.keeping import figures_of
+from roofterm.tui.kept_figures import keep_figures
 from roofterm.tui.messages import EdgeReached
 from roofterm.tui.opened import Opened
-from roofterm.tui.overview_lines import WARNINGS, Facts, Writer
+from roofterm.tui.overview_lines import WARNINGS, Facts
+from roofterm.tui.overview_parts import LOW, PARTS, Tabled, compose_parts, draw_lines, draw_tables
 from roofterm.tui.page import Page
 from roofterm.tui.rows import Rows, table_rows
-from roofterm.tui.stacked import stacked_step
 from roofterm.tui.state import Selection, Sort, ViewState, changed
 from roofterm.tui.widgets.detail import Details, Fact
 from roofterm.tui.widgets.line_widget import LineWidget
-from roofterm.tui.widgets.lines import Line, LineList, Target
+from roofterm.tui.widgets.lines import LineList
 from roofterm.tui.widgets.table import VirtualTable
 from roofterm_parsers.profile import Warning
-
-LISTS = ("facts", "step-bars", "top-kernels", "top-categories", "warnings")
-"""Parts in which the cursor can be, in the order in which it passes through them."""
 
 
 class OverviewPage(Page):
@@ -43,21 +41,7 @@ class OverviewPage(Page):
         self._part = ""
 
     def compose(self) -> ComposeResult:
-        with Horizontal(id="overview-top"):
-            with Vertical(id="facts-panel", classes="framed") as facts:
-                facts.border_title = "This profile"
-                yield LineList("facts")
-            with Vertical(id="steps-panel", classes="framed roomy") as bars:
-                bars.border_title = "Steps"
-                yield LineList("step-bars")
-        with Horizontal(id="overview-rest"):
-            with Vertical(classes="framed") as kernels:
-                kernels.border_title = f"Top {NOUNS[self.opened.first_table]}"
-                yield VirtualTable("top-kernels", "nothing passes the filter", keeps_cursor=False)
-            with Vertical(id="categories-panel", classes="framed roomy") as categories:
-                categories.border_title = "Categories"
-                yield VirtualTable("top-categories", "no device work", least_name=14, keeps_cursor=False)
-        yield LineList("warnings")
+        yield from compose_parts(self.opened.first_table)
 
     def key(self, state: ViewState) -> Hashable:
         return (state.filter, state.step, state.window_ps, state.infeed)
@@ -71,6 +55,9 @@ class OverviewPage(Page):
             self._draw_lines()  # first what is there already, then what takes longer
             findings, roofline, warnings = await desk.ask(self._judged)
             self._facts = self._known(findings, roofline, warnings)
+            whole = self.key(state) == self.key(ViewState()) and self.explorer.baseline is None
+            if whole and self.opened.figures_key is not None:
+                await desk.ask(self._keep)
         self._draw_lines()
 
     def focus_target(self) -> LineWidget:
@@ -101,13 +88,13 @@ class OverviewPage(Page):
         self._draw_lines()
 
     def on_resize(self, event: Resize) -> None:
-        self.set_class(event.size.height < 16, "-short")
+        self.set_class(event.size.height < LOW, "-short")
         self.call_after_refresh(self._draw_lines)
 
     @on(EdgeReached)
     def _pass_on(self, event: EdgeReached) -> None:
         """The cursor goes on in the next part."""
-        shown = [part for part in LISTS if self.query_one(f"#{part}").region.area]
+        shown = [part for part in PARTS if self.query_one(f"#{part}").region.area]
         at = shown.index(event.source) + event.by if event.source in shown else -1
         if 0 <= at < len(shown):
             neighbour = self.query_one(f"#{shown[at]}", LineWidget)
@@ -153,6 +140,12 @@ class OverviewPage(Page):
         study = self.opened.study
         return study.findings(), study.roofline(), study.warnings()
 
+    def _keep(self) -> None:
+        """Keep what is shown for the next time that this profile is opened."""
+        if self._facts is not None and self._kernels is not None and self._categories is not None:
+            kept = figures_of(self.opened, self._facts, self.status()[0], self._kernels, self._categories)
+            keep_figures(self.opened.figures_key, kept)
+
     def _known(self, findings: list[Finding], roofline: Roofline | None, warnings: list[Warning]) -> Facts:
         o = self.opened
         known = warnings or o.study.profile.warnings
@@ -163,43 +156,13 @@ class OverviewPage(Page):
 
     def _draw_tables(self) -> None:
         if self._kernels is not None and self._categories is not None:
-            self.query_one("#top-kernels", VirtualTable).show(
-                self._kernels.frame, columns_of(self.opened.first_table, self._kernels.frame), self._kernels.order
-            )
-            self.query_one("#top-categories", VirtualTable).show(
-                self._categories.frame, columns_of("category", self._categories.frame), self._categories.order
-            )
+            draw_tables(self, _tabled(self.opened.first_table, self._kernels), _tabled("category", self._categories))
 
     def _draw_lines(self) -> None:
-        if self._facts is None or not self.is_mounted:
-            return
-        facts = self.query_one("#facts", LineList)
-        against = next(iter(self.explorer.baseline.notes), "") if self.explorer.baseline else ""
-        writer = Writer(replace(self._facts, against=against), facts.palette, facts.look, max(facts.size.width - 1, 20))
-        lines = [*writer.profile_lines(), *writer.findings()]
-        facts.show(lines)
-        self.query_one("#overview-top").styles.height = min(len(lines), max(self.size.height - 6, 4)) + (2 if self._is_framed() else 0)
-        self.query_one("#warnings", LineList).show([writer.warnings()])
-        bars = self.query_one("#step-bars", LineList)
-        bars.show(self._step_lines(bars))
+        if self._facts is not None and self.is_mounted:
+            against = next(iter(self.explorer.baseline.notes), "") if self.explorer.baseline else ""
+            draw_lines(self, replace(self._facts, against=against), self.opened.numbers_of_rows)
 
-    def _is_framed(self) -> bool:
-        return self.screen.has_class("-wide")
 
-    def _step_lines(self, bars: LineList) -> list[Line]:
-        rows = self.opened.steps
-        longest = max((row.dur_us for row in rows), default=0.0)
-        several = len({row.rank for row in rows}) > 1
-        labels = [(f"rank {row.rank} " if several else "") + row.name.rsplit("#", 1)[-1][:12] for row in rows]
-        wide = max(map(len, labels), default=0)
-        cells = max(bars.size.width - wide - 16, 8)
-        lines = []
-        for row, number, label in zip(rows, self.opened.numbers_of_rows, labels, strict=True):
-            mark = " " if row.steady else "*"
-            pieces = [
-                (f" {label:>{wide}}{mark} ", bars.palette.muted),
-                *stacked_step(row, cells, longest, bars.palette, bars.look),
-                (f" {duration_us(row.dur_us):>9}", bars.palette.text),
-            ]
-            lines.append(Line(pieces, Target("steps", step=None if number is None else str(number))))
-        return lines or [Line([("no steps are marked in this profile", bars.palette.muted)], rests=False)]
+def _tabled(by: str, rows: Rows) -> Tabled:
+    return Tabled(rows.frame, columns_of(by, rows.frame), rows.order)

@@ -17,6 +17,7 @@ from roofterm.tui.messages import EdgeReached, RowHighlighted
 from roofterm.tui.state import Sort
 from roofterm.tui.widgets.line_widget import LineWidget, Piece, aligned, name_cell, strip_of
 from roofterm.tui.widgets.lines import under
+from roofterm.tui.widgets.records import Records
 from roofterm.tui.widgets.table_layout import Column, Placed, most_skipped, place
 
 if TYPE_CHECKING:
@@ -40,8 +41,8 @@ class VirtualTable(LineWidget, can_focus=True):
     def __init__(self, id: str, empty: str = "nothing here", least_name: int = 24, keeps_cursor: bool = True) -> None:
         """`keeps_cursor` shows the cursor's row while another widget has the keys."""
         super().__init__(id=id)
-        self.frame: pl.DataFrame | None = None
-        self.order: NDArray[np.int64] | None = None
+        self.source: pl.DataFrame | Records | None = None
+        self.order: NDArray[np.int64] | range | None = None
         self.columns: Sequence[Column] = ()
         self.sort: Sort | None = None
         self.cursor = 0
@@ -58,23 +59,28 @@ class VirtualTable(LineWidget, can_focus=True):
 
     def show(
         self,
-        frame: pl.DataFrame,
+        source: pl.DataFrame | Records,
         columns: Sequence[Column],
-        order: NDArray[np.int64],
+        order: NDArray[np.int64] | range,
         sort: Sort | None = None,
         cursor: int = 0,
     ) -> None:
-        """Show the rows `order` of `frame`; `cursor` is a place in that order."""
+        """Show the rows `order` of `source`; `cursor` is a place in that order."""
         if columns is not self.columns and [c.key for c in columns] != [c.key for c in self.columns]:
             self.skipped = 0
-        if frame is not self.frame or not self.columns or columns[0].key != self.columns[0].key:
-            self._name_width = min(_longest(frame, columns[0].key), LONGEST_NAME) + 2 if columns else 0
-        self.frame, self.columns, self.order, self.sort = frame, columns, order, sort
+        if source is not self.source or not self.columns or columns[0].key != self.columns[0].key:
+            self._name_width = min(_longest(source, columns[0].key), LONGEST_NAME) + 2 if columns else 0
+        self.source, self.columns, self.order, self.sort = source, columns, order, sort
         self._forget()
         self.cursor = max(0, min(cursor, len(order) - 1))
         self._show_cursor()
         self.refresh()
         self._tell()
+
+    @property
+    def frame(self) -> pl.DataFrame | None:
+        """What is shown, if it is a frame."""
+        return None if isinstance(self.source, Records) else self.source
 
     def rows(self) -> int:
         return 0 if self.order is None else len(self.order)
@@ -145,7 +151,7 @@ class VirtualTable(LineWidget, can_focus=True):
     # Drawing
 
     def render_line(self, y: int) -> Strip:
-        if self.frame is None:
+        if self.source is None:
             return self.blank()
         if not self.rows():
             middle = y == min(2, self.size.height - 1)
@@ -254,13 +260,16 @@ class VirtualTable(LineWidget, can_focus=True):
     def _visible(self) -> list[tuple[Any, ...]]:
         key = (self.top, self._height(), self._inner_width(), self.skipped)
         if self._window is None or self._window[0] != key:
-            assert self.frame is not None
             assert self.order is not None
             ids = self.order[self.top : self.top + self._height()]
-            keys = [p.column.key for p in self._layout()]
-            rows = self.frame.select(list(dict.fromkeys(keys)))[ids].rows(named=True)
-            self._window = (key, [tuple(row[name] for name in keys) for row in rows])
+            self._window = (key, self._values(ids, [p.column.key for p in self._layout()]))
         return self._window[1]
+
+    def _values(self, ids: NDArray[np.int64] | range, keys: Sequence[str]) -> list[tuple[Any, ...]]:
+        if self.source is None or isinstance(self.source, Records):
+            return self.source.values(ids, keys) if self.source else []
+        rows = self.source.select(list(dict.fromkeys(keys)))[ids].rows(named=True)
+        return [tuple(row[name] for name in keys) for row in rows]
 
     def _forget(self) -> None:
         self._window = None
@@ -280,9 +289,11 @@ class VirtualTable(LineWidget, can_focus=True):
             self.post_message(RowHighlighted(self.id or "", at))
 
 
-def _longest(frame: pl.DataFrame, column: str) -> int:
+def _longest(source: pl.DataFrame | Records, column: str) -> int:
     """Characters of a column's longest text."""
+    if isinstance(source, Records):
+        return source.longest(column)
     import polars as pl
 
-    longest = frame[column].cast(pl.String).str.len_chars().max()
+    longest = source[column].cast(pl.String).str.len_chars().max()
     return longest if isinstance(longest, int) else 0
