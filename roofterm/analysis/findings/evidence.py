@@ -20,6 +20,7 @@ from roofterm.analysis.findings.critical import critical_work
 from roofterm.analysis.findings.host_balance import host_balance
 from roofterm.analysis.findings.host_causes import Cause, HostCauses
 from roofterm.analysis.findings.idle import host_wait_by_cause
+from roofterm.analysis.findings.optimizer_steps import launched_within, optimizer_times
 from roofterm.analysis.findings.severity import SLOWING_FLAGS
 from roofterm.analysis.findings.waits import waits
 from roofterm.analysis.gaps import UNRECORDED_PS, find_gaps, main_threads, spans
@@ -36,8 +37,6 @@ from roofterm_parsers.profile import ROOT, Kind, Profile, TrackKind
 
 if TYPE_CHECKING:
     from roofterm.analysis.study import Study
-
-OPTIMIZER_STEP = r"^Optimizer\.step#|^## optimizer ##$|^torch/optim/\w+\.py\(\d+\): step$"
 
 LEAST_LAUNCHES = 20
 FEW_HOLES = 5
@@ -368,26 +367,11 @@ class Evidence:
     @cached_property
     def optimizer_times(self) -> dict[int, Intervals]:
         """When the host of each source (its row) is in an optimizer's step."""
-        profile = self.profile
-        names = profile.names["text"].str.contains(OPTIMIZER_STEP).to_numpy()
-        host = (profile.tracks["kind"] == int(TrackKind.HOST)).to_numpy()  # devices repeat the annotations
-        mine = names[profile.slices["name"].to_numpy()] & host[profile.slices["track"].to_numpy()] if names.any() else None
-        rows = np.flatnonzero(mine) if mine is not None else np.zeros(0, np.int64)
-        source = profile.tracks["source"].to_numpy()[profile.slices["track"].to_numpy()[rows]]
-        start = self.study.start_ps[rows]
-        end = start + self.study.dur_ps[rows]
-        return {int(number): union(start[source == number], end[source == number]) for number in np.unique(source)}
+        return optimizer_times(self.study)
 
     def in_optimizer(self, pieces: pl.DataFrame) -> NDArray[np.bool_]:
         """Which pieces of device work were launched from an optimizer's step."""
-        launch = pieces["launch"].fill_null(0).to_numpy()
-        at = self.study.start_ps[launch] if self.study.start_ps.size else np.zeros(launch.size, np.int64)
-        source = self.profile.devices["source"].gather(pieces["device"]).to_numpy()
-        found = np.zeros(launch.size, np.bool_)
-        for number, times in self.optimizer_times.items():
-            found |= (source == number) & (covered(times, at, at + 1) > 0)
-        launched: NDArray[np.bool_] = pieces["launch"].is_not_null().to_numpy()
-        return found & launched
+        return launched_within(self.study, pieces, self.optimizer_times)
 
     def time(self, total_ps: int | float) -> str:
         """A total over the spans as the mean of a span, for people."""
