@@ -12,6 +12,7 @@ from roofterm.report.ranks_text import ranks_lines
 from roofterm.report.triage import triage
 from roofterm.results import HostBalance, MemoryCurve, MemoryHolder, MemoryPool, MemoryPressure, MemoryReport, RankRow
 from roofterm.text.course import course
+from roofterm_parsers.profile import Kind
 from tests.build import Build
 from tests.unit.made_steps import GEMM, healthy, launched
 
@@ -122,6 +123,17 @@ def test_the_totals_and_the_balance_of_a_loop_that_waits_for_its_host():
     said = balance_line(balance)
     assert said.startswith("1.000 ms of own work against 200.0 us of the device's (5.000 to 1) a step, synchronisation apart")
     assert said.endswith(": overhead-bound")
+
+
+def test_a_copy_that_waits_for_the_device_is_no_work_of_the_host():
+    """A step of 1,000 us: a kernel until 480, and from 40 on a copy to the host whose call returns when it is done, at 490."""
+    build = Build()
+    build.step(0, 0, 1000)
+    build.kernel(GEMM, 20, 460, launch=build.call(10, 5))
+    build.kernel("Memcpy DtoH (Device -> Pageable)", 480, 8, launch=build.call(40, 450, "cudaMemcpyAsync"), kind=Kind.COPY)
+    balance = Study(build.profile()).host_balance()
+    assert balance is not None
+    assert (balance.host_self_us, balance.device_busy_us) == (1000 - 450, 468)
 
 
 def test_a_healthy_loop_is_compute_bound_and_a_few_launches_say_nothing():

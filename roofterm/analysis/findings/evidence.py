@@ -257,8 +257,10 @@ class Evidence:
 
     @cached_property
     def host_self_ps(self) -> int:
-        """Self time of the host's slices in the scope, without calls that wait for the device."""
-        return self.host_self_of(*(kind for kind in Kind if kind != Kind.SYNC))
+        """Self time of the host's slices in the scope, without calls that wait for the device: synchronising ones and blocking copies."""
+        copies = self.waits["slice"].unique().to_numpy()
+        copies = copies[self.host_rows[copies] & (self.study.kind[copies] != int(Kind.SYNC))]
+        return self.host_self_of(*(kind for kind in Kind if kind != Kind.SYNC)) - int(self.study.self_ps[copies].sum())
 
     def host_self_of(self, *kinds: Kind) -> int:
         """Self time of the host's slices of some kinds in the scope."""
