@@ -450,6 +450,19 @@ MEMORY_COLUMNS: dict[str, tuple[Column, ...]] = {
     ),
 }
 
+OP_PROFILE_COLUMNS = (
+    Column("name", "op profile", words, right=False, about="program, category or instruction"),
+    TOTAL,
+    replace(SHARE, about="of all time, the idle one included"),
+    Column("wasted_us", "wasted", duration_us, about="time that neither arithmetic nor main memory would have needed"),
+    Column("flops_pct", "FLOPs", pct, about="of the device's peak, in its time"),
+    Column("hbm_pct", "HBM", pct, about="of the main memory's bandwidth"),
+    CALLS,
+    MEAN,
+    Column("hlo_category", "HLO category", words, right=False, about="what the compiler calls it"),
+    Column("long_name", "instruction", words, right=False, about="the instruction's HLO text"),
+)
+
 ROOF_COLUMNS = (
     Column("name", "roof", words, right=False, about="type of arithmetic, or level of memory"),
     Column("kind", "kind", words, right=False, about="compute, memory or link"),

@@ -104,6 +104,11 @@ TABLES: Mapping[str, Sequence[Column]] = {
         At("tf_op", 4, 30), At("source", 5, 24), At("flops", 6), At("bytes", 6), At("program", 6, 20), At("max_us", 7),
         At("long_name", 8, 40), At("flags", 8, 20),
     ),
+    "op_profile": laid_out(
+        printed.OP_PROFILE_COLUMNS, named("op profile", shorten=False, about="program, category or instruction"), At("total_us", 0),
+        At("pct", 0), At("wasted_us", 1), At("flops_pct", 1, tint="share"), At("hbm_pct", 1, tint="share"), At("calls", 3, 8),
+        At("mean_us", 3), At("hlo_category", 5, 20), At("long_name", 6, 60),
+    ),
     "collective": laid_out(
         _OF["collective"], named("collective", shorten=False, width=20, about="as the file or its kernel names it"), At("group", 4, 12),
         At("group_size", 3), At("message_bytes", 1), At("calls", 2, 8), At("total_us", 0), At("pct", 1), At("mean_us", 3),
@@ -213,6 +218,19 @@ def known_first(columns: Sequence[Column], frame: pl.DataFrame) -> list[Column]:
     """The columns, those without a single known value giving way before all others."""
     empty = {name for name in frame.columns if frame.height and frame[name].null_count() == frame.height}
     return [replace(c, priority=LAST) if c.key in empty and c.priority else c for c in columns]
+
+
+_SINGULARS = {
+    "categories": "category",
+    "groups of collectives": "group of collectives",
+    "ops that allocate": "op that allocates",
+    "calls to the driver": "call to the driver",
+}
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of rows, with the noun in its number."""
+    return f"{count(number)} {noun if number != 1 else _SINGULARS.get(noun, noun.removesuffix('s'))}"
 
 
 _AGAINST_UNITS = {"roofline": "pct", "memory_op": "bytes", "memory_pool": "bytes", "memory_step": "bytes"}

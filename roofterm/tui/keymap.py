@@ -107,6 +107,7 @@ ACTIONS: tuple[Action, ...] = (
         "view",
         3,
     ),
+    Action("tree", "t", "tree", "XProf's op profile as a tree: what each program, category and op takes and wastes", ("ops",)),
     Action("view.back", "V", "view(-1)", "previous table", ("ops", "ranks", "memory", "compare")),
     Action("view.ranks", "v", "view(1)", "next table: ranks, groups of collectives", ("ranks",), "view", 3),
     Action("heat", "x", "heat(1)", "what the strip of steps shows: step, compute, kept waiting, ...", ("ranks",), "strip", 4),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from roofterm.text.units import count
-from roofterm.tui.columns import NOUNS, columns_of, row_details
+from roofterm.tui.columns import NOUNS, columns_of, counted, row_details
 from roofterm.tui.exporting import Export, rows_export
 from roofterm.tui.opened import Opened
 from roofterm.tui.page import Page
@@ -70,7 +70,7 @@ class TablePage(Page):
             return ""
         shown, whole = len(self.rows.order), self.rows.frame.height
         noun = noun or NOUNS[self.by]
-        return f"{count(shown)} of {count(whole)} {noun}" if shown != whole else f"{count(whole)} {noun}"
+        return f"{count(shown)} of {counted(whole, noun)}" if shown != whole else counted(whole, noun)
 
     def cursor_text(self) -> str:
         """The cursor's row of all rows, for the line above the footer."""

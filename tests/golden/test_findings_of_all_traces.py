@@ -146,7 +146,7 @@ TRACES = {f"traces/torch/{name}": ids for name, ids in EXPECTED.items()} | {f"tr
 NO_PROFILES = ("_et.json.gz", "param_et_", "rocprofv3")
 """Execution traces and other files of the folder that are no Chrome traces."""
 
-VIEWS = {"overview", "roofline", "ops", "timeline", "steps", "device"}
+VIEWS = {"overview", "roofline", "ops", "timeline", "steps", "ranks", "memory", "device"}
 ON_COMMUNICATION = ("exposed-communication", "late-rank", "unequal-collectives")
 
 

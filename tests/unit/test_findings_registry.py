@@ -16,7 +16,7 @@ from tests.unit.made_steps import GEMM, findings, launched
 from tests.unit.test_findings_device import ADD, MUL, SGEMM
 from tests.unit.test_findings_host import dispatching, loading
 
-VIEWS = {"overview", "roofline", "ops", "timeline", "steps", "device"}
+VIEWS = {"overview", "roofline", "ops", "timeline", "steps", "ranks", "memory", "device"}
 
 
 def test_there_are_at_least_25_findings_each_with_question_definition_and_source():

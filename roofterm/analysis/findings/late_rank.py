@@ -43,6 +43,6 @@ def late_rank(e: Evidence) -> Finding | None:
         "exposed_comm",
         evidence,
         advice,
-        view="timeline",
-        filter=f"cat:communication rank:{late}" if late.isdigit() else "cat:communication",
+        view="ranks",
+        filter=f"rank:{late}" if late.isdigit() else "",
     )

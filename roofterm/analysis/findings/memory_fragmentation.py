@@ -41,5 +41,5 @@ def memory_fragmentation(e: Evidence) -> Finding | None:
             "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True (PYTORCH_HIP_ALLOC_CONF), keep shapes alike from step to step, free "
             "large buffers early."
         )
-        return e.finding(title, None, "", evidence, advice, view="overview", severity="low")
+        return e.finding(title, None, "", evidence, advice, view="memory", severity="low")
     return None

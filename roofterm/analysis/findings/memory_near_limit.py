@@ -40,7 +40,7 @@ def memory_near_limit(e: Evidence) -> Finding | None:
         "expandable_segments:True."
     )
     severity = "high" if worst.out_of_memory else "medium"
-    return e.finding(title, None, "", evidence, advice, view="overview", severity=severity)
+    return e.finding(title, None, "", evidence, advice, view="memory", severity=severity)
 
 
 def _held(peak: Peak) -> int:

@@ -34,6 +34,7 @@ class OpsPage(TablePage):
         super().__init__(opened)
         self.by = opened.first_table
         self._part = ""
+        self._views: list[str] = []
 
     def compose(self) -> ComposeResult:
         with Horizontal():
@@ -87,6 +88,7 @@ class OpsPage(TablePage):
     def _ask(self, state: ViewState, sort: Sort, likely: Sequence[str]) -> tuple[Rows, str]:
         """The rows and what part of the profile they speak of; `likely` are columns by which they may be sorted next."""
         study = self.opened.study
+        self._views = self._views or views_of(study.profile)
         scope = self.scope(state, "all")
         rows = table_rows(study, state.by, scope, parse(state.filter), sort, self.opened.book, self.explorer.baseline)
         always = [c.key for c in TABLES[state.by] if c.priority <= ALWAYS_SHOWN and is_sortable(rows.frame, c.key)]
@@ -94,9 +96,22 @@ class OpsPage(TablePage):
         return rows, study.selection(scope).text
 
     def action_view(self, by: int) -> None:
-        known = views_of(self.opened.study.profile)
+        known = self._views or list(ORDER)
         at = (known.index(self.by) + by) % len(known) if self.by in known else 0
         self.explorer.change(changed(self.explorer.state, by=known[at]))
+
+    def action_tree(self) -> None:
+        if not self.opened.study.profile.hlo_ops.height:
+            self.explorer.notice("no compiled program (XLA) in this profile")
+            return
+        from roofterm.tui.screens.op_profile import OpProfileScreen
+
+        self.app.push_screen(OpProfileScreen(self.opened.study, self.explorer.app_.desk, self.opened.options.keys), self._chosen)
+
+    def _chosen(self, instruction: str | None) -> None:
+        """Back from the tree, on the instruction that was chosen there."""
+        if instruction is not None:
+            self.explorer.change(changed(self.explorer.state, by="hlo", selection=Selection("hlo", instruction)))
 
     def sort(self, sort: Sort) -> None:
         self.explorer.select(self.selection())  # the cursor stays on its row
@@ -107,6 +122,6 @@ def views_of(profile: Profile) -> list[str]:
     """The tables that a profile can have rows for: modules only if something names them, HLO only of compiled programs."""
     absent = set() if profile.hlo_ops.height else {"hlo"}
     named = profile.names["text"].str.starts_with(MODULE_PREFIX).any()
-    if not named and not profile.hlo_ops.height:
+    if not named and not profile.hlo_ops["framework_op"].str.contains("/").any():
         absent.add("module")
     return [view for view in ORDER if view not in absent]
