@@ -67,7 +67,7 @@ def module_paths(profile: Profile, slices: pl.Series) -> pl.Series:
     its forward op."""
     frames, rows = _module_frames(profile), slices.to_numpy().astype(np.int64)
     if frames.size == 0 or rows.size == 0:
-        return _stated_paths(profile, bearers(profile, rows))
+        return _stated_paths(profile, rows)
     of_frame, _, paths = _paths(profile, frames)
     frame = _innermost(profile, rows, _flags(profile, frames))
     code = np.where(frame == NONE, len(paths), of_frame[np.searchsorted(frames, np.maximum(frame, 0)) % frames.size])
@@ -169,7 +169,7 @@ def _with_hierarchies(profile: Profile, work: pl.DataFrame, modules: Modules) ->
     if profile.callers["modules"].null_count() == profile.callers.height:
         return modules
     at = np.flatnonzero((modules.of_work == NONE) & work["op"].is_not_null().to_numpy())
-    paths = _stated_paths(profile, bearers(profile, work["op"].to_numpy()[at].astype(np.int64)))
+    paths = _stated_paths(profile, work["op"].to_numpy()[at].astype(np.int64))
     distinct = paths.unique(maintain_order=True).drop_nulls().to_list()
     code = {path: len(modules.names) + row for row, path in enumerate(distinct)}
     found = modules.of_work.copy()
@@ -178,8 +178,11 @@ def _with_hierarchies(profile: Profile, work: pl.DataFrame, modules: Modules) ->
 
 
 def _stated_paths(profile: Profile, rows: I64) -> pl.Series:
-    """Module Hierarchy of ops as a path: `top(Net)::forward.fc(Linear)::forward` is top(Net)/fc(Linear)."""
-    told = stated(profile, rows, "modules")
+    """Module Hierarchy of ops as a path: `TOP(Net)::forward.fc(Linear)::forward.` is TOP(Net)/fc(Linear).
+
+    Of a backward op that of its forward op or, where that tells nothing, its own.
+    """
+    told = pl.select(pl.coalesce(stated(profile, bearers(profile, rows), "modules"), stated(profile, rows, "modules"))).to_series()
     distinct = told.unique().drop_nulls().to_list()
     paths = {text: "/".join(part.partition("::")[0] for part in _HIERARCHY.findall(text)) or text for text in distinct}
     return told.replace_strict(paths, default=None, return_dtype=pl.String)
