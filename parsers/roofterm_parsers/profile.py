@@ -60,7 +60,7 @@ __all__ = [
     "empty",
 ]
 
-PARSER_VERSION = 6
+PARSER_VERSION = 8
 """Raise it when a parser reads the same bytes into different frames: cached profiles of other versions are read anew."""
 
 DEVICE_ALONE = "device_alone"

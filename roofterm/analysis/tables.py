@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from roofterm.analysis.hlo_costs import on_device_clock
 from roofterm.analysis.profiler_tree import TopMemory
 from roofterm.analysis.steps import US
 from roofterm.results import TABLES
@@ -159,8 +160,9 @@ def host_op_slices(profile: Profile, slices: pl.DataFrame) -> NDArray[np.bool_]:
 
 
 def work_with_names(profile: Profile, work: pl.DataFrame) -> pl.DataFrame:
-    """Pieces of work with their name, track and length_ps."""
+    """Pieces of work with their name, track and length_ps, by the device's own clock where a file has it, as XProf counts."""
     taken = profile.slices[work["slice"]]
+    work = on_device_clock(profile, work)
     return work.with_columns(
         name=profile.names["text"].gather(taken["name"]),
         track=taken["track"],

@@ -30,7 +30,8 @@ def hlo_keys(profile: Profile, work: pl.DataFrame) -> pl.DataFrame:
     told = work.select("slice").join(profile.hlo, on="slice", how="inner", maintain_order="left").join(ops, on="op", how="left")
     # An event whose program is not in the file is known by the op of the framework alone.
     told = told.with_columns(name=pl.coalesce("name", "tf_op", pl.lit(NO_INSTRUCTION)))
-    return told.with_columns(key=pl.format("{} {}", pl.col("program_id").fill_null(0), "name")).drop("op", "program_id")
+    program = pl.format("{} {}", pl.col("program_id").fill_null(0), pl.col("program").fill_null(""))  # a JSON on GPUs has no ids
+    return told.with_columns(key=pl.format("{} {}", program, "name")).drop("op", "program_id")
 
 
 def work_table(profile: Profile, work: pl.DataFrame, facts: pl.DataFrame, keys: pl.DataFrame, by: str) -> pl.DataFrame:

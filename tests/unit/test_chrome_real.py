@@ -79,7 +79,9 @@ def test_times_are_those_of_decimal_fractions(name: str) -> None:
     def picoseconds(us: Decimal) -> int:
         return int((us * 1_000_000).to_integral_value())
 
-    wanted = Counter((text, picoseconds(start) - picoseconds(zero), picoseconds(dur)) for text, start, dur in exact)
+    shortest = 1 if name.startswith("xplane/") else 0  # what XLA's writer gives events without a length
+    lengths = [0 if picoseconds(dur) == shortest else picoseconds(dur) for _, _, dur in exact]
+    wanted = Counter((text, picoseconds(start) - picoseconds(zero), dur) for (text, start, _), dur in zip(exact, lengths, strict=True))
     assert Counter(named(load(path)).select("text", "start_ps", "dur_ps").rows()) == wanted
 
 

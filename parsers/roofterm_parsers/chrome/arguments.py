@@ -148,6 +148,8 @@ class ArgumentColumns:
             "correlation": integers([_unquoted_integer(a.correlation) for a in args]),
             "step": integers([_unquoted_integer(a.step) for a in args]),
             "group": integers([_unquoted_integer(a.group) for a in args]),
+            "clock_offset": integers([_unquoted_integer(a.clock_offset) for a in args]),
+            "clock_duration": integers([_unquoted_integer(a.clock_duration) for a in args]),
             "eager": np.array([a.eager is not NO_TEXT for a in args], bool),
             "util": numbers([_unquoted_number(a.util) for a in args]),
             "occupancy": numbers([_unquoted_number(a.occupancy) for a in args]),

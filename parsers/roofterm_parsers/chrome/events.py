@@ -109,6 +109,8 @@ class XlaArgs(Struct, gc=False, frozen=True):
     level: Raw = field(default=NO_TEXT, name="level 0")
     util: Raw = field(default=NO_TEXT, name="% util")
     occupancy: Raw = field(default=NO_TEXT, name="theoretical_occupancy_pct")
+    clock_offset: Raw = field(default=NO_TEXT, name="device_offset_ps")
+    clock_duration: Raw = field(default=NO_TEXT, name="device_duration_ps")
 
 
 NO_XLA_ARGS = XlaArgs()

@@ -34,6 +34,10 @@ U32 = NDArray[np.uint32]
 _TYPES: dict[str, Any] = {"us": np.int64, "ps": np.int32, "dur": np.int64, "lane": np.uint32, "name": np.uint32, "offset": np.uint64}
 
 
+SHORTEST_PS = 1
+"""What XLA's writer gives events without a length (trace_events_to_json.cc)."""
+
+
 @dataclass(slots=True)
 class Sliced:
     """The frame of slices, and how it came from what was gathered."""
@@ -76,6 +80,8 @@ def make_slices(gathered: Gathered, names: Names, source: Source, *, xla: bool, 
     named = pair_names(_column(gathered, "name")[kept], lane, list(gathered.names), lanes)
     lines = xla_lanes(lanes, names) if xla else None
     kind = kinds_by_category(named) if lines is None else kinds_by_line(named, lane, lines)
+    if xla:
+        dur[dur == SHORTEST_PS] = 0
     id_of = np.full(lost.size, -1, np.int32)
     id_of[kept] = np.arange(rows, dtype=np.int32)
     xla_columns = xla_tables.refine_kinds(gathered, kind, id_of, lane, lines) if lines is not None else None

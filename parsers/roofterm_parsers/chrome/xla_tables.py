@@ -18,7 +18,20 @@ from roofterm_parsers.chrome.frames import bounded, nullable, table
 from roofterm_parsers.chrome.gathering import Gathered
 from roofterm_parsers.chrome.groups import Group
 from roofterm_parsers.chrome.kinds import XlaLanes
-from roofterm_parsers.profile import COPIES, COUNTERS, HLO, HLO_OPS, HOST_CALL_KINDS, KERNELS, RUNTIME, WORK_KINDS, Kind, TrackKind
+from roofterm_parsers.chrome.times import PS_PER_US
+from roofterm_parsers.profile import (
+    COPIES,
+    COUNTERS,
+    DEVICE_CLOCK,
+    HLO,
+    HLO_OPS,
+    HOST_CALL_KINDS,
+    KERNELS,
+    RUNTIME,
+    WORK_KINDS,
+    Kind,
+    TrackKind,
+)
 from roofterm_parsers.xplane.details import copy_of, launch_of
 from roofterm_parsers.xplane.kinds import device_of, stream_of
 
@@ -82,6 +95,7 @@ def fill(context: Context, lines: XlaLanes, columns: Columns) -> GatheredIds:
     ids.linked = slices[work]
     context.profile.runtime = table(RUNTIME, {"slice": slices[calls], "correlation": correlation[calls]})
     _fill_hlo(context, slices, kinds, columns["hlo"], device)
+    _fill_clock(context, slices, columns["clock_offset"], columns["clock_duration"])
     _fill_counters(context, slices, columns["util"])
     _find_steps(context, slices, kinds, device, columns)
     return ids
@@ -195,6 +209,14 @@ def _fill_hlo(context: Context, slices: I64, kinds: U8, code: U32, device: I64) 
     known = op >= 0
     context.profile.hlo = table(HLO, {"slice": slices[held][known], "op": op[known]})
     context.profile.hlo_ops = pl.DataFrame([dict(row) for row in rows], schema=HLO_OPS)
+
+
+def _fill_clock(context: Context, slices: I64, offset: I64, duration: I64) -> None:
+    """The device's own times, which count from where the file's times do: from the start of the profile."""
+    told = (offset != NULL) & (duration != NULL)
+    if told.any():
+        start = offset[told] - (context.axis.zero_us * PS_PER_US + context.axis.zero_ps)
+        context.profile.device_clock = table(DEVICE_CLOCK, {"slice": slices[told], "start_ps": start, "dur_ps": duration[told]})
 
 
 def _module_of(context: Context, slices: I64, device: I64) -> I64:
