@@ -273,13 +273,14 @@ class Explorer(Screen[None], inherit_bindings=False):
     def action_filter(self) -> None:
         self._before_filter = self.with_place()
         self.query_one(Footer).display = False
-        bar = self.query_one(FilterBar)
-        bar.open(self.state.filter)
-        if not bar.known.values:
-            _: Worker[None] = self.run_worker(self._learn_words(bar), group="words", exclusive=True)
+        self.query_one(FilterBar).open(self.state.filter)
 
-    async def _learn_words(self, bar: FilterBar) -> None:
-        bar.known = await self.app_.desk.ask(self.opened.study.vocabulary)
+    @on(FilterBar.WordsWanted)
+    def _words_wanted(self, event: FilterBar.WordsWanted) -> None:
+        _: Worker[None] = self.run_worker(self._learn_words(event.by), group="words", exclusive=True)
+
+    async def _learn_words(self, by: int) -> None:
+        self.query_one(FilterBar).learn(await self.app_.desk.ask(self.opened.study.vocabulary), by)
 
     def action_clear(self) -> None:
         if is_limited(self.state):

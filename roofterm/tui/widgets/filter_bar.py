@@ -48,10 +48,17 @@ class FilterBar(Horizontal):
             self.offers = offers
             super().__init__()
 
+    class WordsWanted(Message):
+        """`tab` wants to know what the profile holds: to be told by `learn`."""
+
+        def __init__(self, by: int) -> None:
+            self.by = by
+            super().__init__()
+
     def __init__(self) -> None:
         super().__init__(id="filter-bar")
-        self.known = Vocabulary()
-        """what the profile holds; until it is told, only fields are completed"""
+        self.known: Vocabulary | None = None
+        """what the profile holds; finding it takes a while in a large one, so it is asked for when first needed"""
         self._completing: Completing | None = None
         self._before = ""
         self._earlier: list[str] = []
@@ -99,7 +106,16 @@ class FilterBar(Horizontal):
     def action_give_up(self) -> None:
         self.post_message(FilterLeft())
 
+    def learn(self, known: Vocabulary, by: int) -> None:
+        """Told what the profile holds, complete as was asked."""
+        self.known = known
+        if self.has_class("-open"):
+            self.action_complete(by)
+
     def action_complete(self, by: int) -> None:
+        if self.known is None:
+            self.post_message(self.WordsWanted(by))
+            return
         if self._completing is None:
             found = complete(self.input.value, self.input.cursor_position, self.known)
             if not found.offers:
