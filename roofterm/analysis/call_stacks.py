@@ -2,7 +2,9 @@
 
 Frames are the slices of Python around an op; files without them (2021) state each op's stack in its arguments.
 Ops of a backward pass have the stack of their forward op, as in torch's own table (`_set_backward_stacktraces`), where autograd
-runs them from one place. torch fills its stacks only where the profiler ran with `verbose=True`; a trace with stacks has them anyway.
+runs them from one place. Where several ops bear the sequence number of a backward op, torch takes the first, which may be one before
+it that needs no gradient (of the data loader, say); here it is the innermost, which made the node. torch fills its stacks only
+where the profiler ran with `verbose=True`; a trace with stacks has them anyway.
 """
 
 from __future__ import annotations
