@@ -475,11 +475,8 @@ class Study:
         return (table.update(worked, on="key", how="left") if worked.height else table).drop("key")
 
     def _titled_facts(self) -> pl.DataFrame:
-        """`facts` with categories and types as texts."""
-        titles = dict(enumerate(TITLES))
-        return self.facts.with_columns(
-            category=pl.col("category").replace_strict(titles, return_dtype=pl.String), dtype=pl.col("dtype").cast(pl.String)
-        )
+        """`facts` with categories by their titles."""
+        return self.facts.with_columns(category=pl.Series(TITLES, dtype=pl.Categorical).gather(self.facts["category"]))
 
     def _work_table(self, by: str, scope: Scope, part: Selection) -> pl.DataFrame:
         titles, named = dict(enumerate(TITLES)), self._titled_facts()

@@ -9,6 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from roofterm.analysis.hlo_costs import on_device_clock
+from roofterm.analysis.lookup import joined, rows_by_id, rows_of, taken
 from roofterm.analysis.profiler_tree import TopMemory
 from roofterm.analysis.steps import US
 from roofterm.results import TABLES
@@ -58,26 +59,29 @@ def kernel_table(
     """Device work by name: kernels, copies and memsets.
 
     `work` is of schema `work.WORK`; `places`, row for row with it, of schema `launch_places.PLACES`; `facts` has for each work slice
-    `slice, category, dtype, tensor_core, evidence` (as text and flags); `short` is, row for row with `profile.names`, each name
-    as people say it; `filled` is of schema `occupancy.OCCUPANCY`. Total is the sum of lengths; self leaves out nested ops (TPU).
+    `slice, category, dtype, tensor_core, evidence` (as text or categories of it, and flags); `short` is, row for row with
+    `profile.names`, each name as people say it; `filled` is of schema `occupancy.OCCUPANCY`. Total is the sum of lengths; self
+    leaves out nested ops (TPU).
     """
-    rows = work_with_names(profile, work).join(facts, on="slice", how="left", maintain_order="left")
-    launches = profile.kernels.drop("device", "correlation", "external_id", "occupancy_pct")
-    rows = rows.join(launches, on="slice", how="left", maintain_order="left")
-    rows = rows.join(
-        filled.select("slice", "occupancy_pct", "waves", "tail_pct", "limited_by"), on="slice", how="left", maintain_order="left"
+    rows, size, texts = _pieces(profile, work), profile.slices.height, profile.names["text"]
+    code = pl.DataFrame({"text": texts}).with_row_index("code").select(pl.col("code").first().over("text"))["code"]
+    launches = profile.kernels.select("slice", *_SIZES, "registers", "shared_bytes")
+    fill = filled.select("slice", "occupancy_pct", "waves", "tail_pct", "limited_by")
+    for known in (facts, launches, fill):
+        rows = joined(rows, work["slice"], known, "slice", size)
+    rows = rows.with_columns(
+        places["module_path"],
+        places["launched_from"],
+        code=code.gather(profile.slices["name"].gather(work["slice"])),
+        stream=profile.tracks["stream"].gather(rows["track"]),
+        launched_by=code.gather(profile.slices["name"].gather(work["op"])),
     )
-    rows = rows.with_columns(stream=profile.tracks["stream"].gather(rows["track"]), launched_by=_names_of(profile, rows["op"]))
-    rows = rows.with_columns(places["module_path"], places["launched_from"])
-    rows = rows.with_columns(short_name=short.gather(profile.slices["name"].gather(rows["slice"])))
-    table = rows.group_by("name", maintain_order=True).agg(
+    table = rows.group_by("code", maintain_order=True).agg(
         *aggregates(),
-        category=pl.col("category").drop_nulls().first(),
-        dtype=pl.col("dtype").drop_nulls().first(),
+        category=pl.col("category").drop_nulls().first().cast(pl.String),
+        dtype=pl.col("dtype").drop_nulls().first().cast(pl.String),
         tensor_core=pl.col("tensor_core").drop_nulls().first(),
         stream_ids=pl.col("stream").drop_nulls().unique().sort(),
-        grid=_dims("grid"),
-        block=_dims("block"),
         occupancy_pct=_weighted("occupancy_pct"),
         waves=_weighted("waves"),
         tail_pct=_weighted("tail_pct"),
@@ -85,18 +89,20 @@ def kernel_table(
         shared_bytes=_usual("shared_bytes"),
         limited_by=_usual("limited_by").cast(pl.String),
         evidence=_usual("evidence").cast(pl.String),
-        short_name=pl.col("short_name").first(),
     )
+    table = table.with_columns(name=texts.gather(table["code"]), short_name=short.gather(table["code"]))
     told = rows.filter(pl.col("launch").is_not_null() | pl.col("op").is_not_null())
-    for column, of in (("launched_by", rows.drop_nulls("launched_by")), ("module_path", told), ("launched_from", told)):
-        table = table.join(_longest(of, column), on="name", how="left", maintain_order="left")
+    launchers = _longest(rows.drop_nulls("launched_by"), "launched_by", texts)
+    for found in (_shape(rows, "grid"), _shape(rows, "block"), launchers, _longest(told, "module_path"), _longest(told, "launched_from")):
+        table = table.join(found, on="code", how="left", maintain_order="left")
     return finished(table.with_columns(device_ps=pl.col("total_ps")), "kernel")
 
 
 def category_table(profile: Profile, work: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
     """Device work by category."""
-    rows = work_with_names(profile, work).join(facts, on="slice", how="left", maintain_order="left")
+    rows = joined(_pieces(profile, work), work["slice"], facts.select("slice", "category"), "slice", profile.slices.height)
     table = rows.group_by(pl.col("category").alias("name"), maintain_order=True).agg(*aggregates())
+    table = table.with_columns(pl.col("name").cast(pl.String))
     return finished(table.with_columns(device_ps=pl.col("total_ps"), category=pl.col("name")), "category")
 
 
@@ -108,18 +114,17 @@ def profiler_op_table(
     `flops` are the profiler's own, one value an event; `top_memory` what its row `[memory]` holds; `split`: what splits rows of one
     name (`op_groups.split_by`), row for row with the events. Self times are the profiler's (may be negative).
     """
-    slices = profile.slices[events["slice"]]
-    names = profile.names[slices["name"]]
-    ops = profile.ops.select("slice", "signature", backward=pl.col("forward_thread").is_not_null())
+    names, size = _event_names(profile), profile.slices.height
+    at = rows_of(rows_by_id(profile.ops["slice"], size), events["slice"])
     rows = events.with_columns(
-        name=pl.when(names["text"].str.starts_with("ProfilerStep#")).then(pl.lit("ProfilerStep*")).otherwise(names["text"]),
-        annotation=names["cat"].str.to_lowercase() == "user_annotation",
-        kind=slices["kind"],
+        names["code"].gather(profile.slices["name"].gather(events["slice"])),
+        taken(profile.ops["forward_thread"].is_not_null(), at).alias("backward"),
+        kind=profile.slices["kind"].gather(events["slice"]),
         length_ps="dur_ps",
         own_ps="self_ps",
         flops=flops,
-    ).join(ops, on="slice", how="left", maintain_order="left")
-    keys = ["name", "annotation"]
+    )
+    keys = ["code"]
     if split is not None:
         rows = rows.with_columns(split)
         keys.append(split.name)
@@ -136,9 +141,21 @@ def profiler_op_table(
         self_device_memory_bytes=pl.col("self_device_memory_bytes").sum(),
         is_backward=pl.col("backward").any(),
     )
+    table = table.with_columns(names["name"].gather(table["code"]), names["annotation"].gather(table["code"])).drop("code")
     if top_memory.calls:
         table = pl.concat([table, _memory_row(table, top_memory)], how="diagonal_relaxed")
     return finished(table, "op", share_of="self_us")
+
+
+def _event_names(profile: Profile) -> pl.DataFrame:
+    """What the profiler calls events of each name, row for row with `profile.names`: name, annotation, and code, the first row
+    that has the same of both."""
+    text = pl.col("text")
+    return profile.names.select(
+        name=pl.when(text.str.starts_with("ProfilerStep#")).then(pl.lit("ProfilerStep*")).otherwise(text),
+        annotation=pl.col("cat").str.to_lowercase() == "user_annotation",
+        code=pl.int_range(pl.len(), dtype=pl.UInt32),
+    ).with_columns(pl.col("code").first().over("name", "annotation"))
 
 
 def host_op_table(profile: Profile, slices: pl.DataFrame, self_ps: pl.Series) -> pl.DataFrame:
@@ -161,13 +178,12 @@ def host_op_slices(profile: Profile, slices: pl.DataFrame) -> NDArray[np.bool_]:
 
 def work_with_names(profile: Profile, work: pl.DataFrame) -> pl.DataFrame:
     """Pieces of work with their name, track and length_ps, by the device's own clock where a file has it, as XProf counts."""
-    taken = profile.slices[work["slice"]]
+    return _pieces(profile, work).with_columns(name=profile.names["text"].gather(profile.slices["name"].gather(work["slice"])))
+
+
+def _pieces(profile: Profile, work: pl.DataFrame) -> pl.DataFrame:
     work = on_device_clock(profile, work)
-    return work.with_columns(
-        name=profile.names["text"].gather(taken["name"]),
-        track=taken["track"],
-        length_ps=pl.col("end_ps") - pl.col("start_ps"),
-    )
+    return work.with_columns(track=profile.slices["track"].gather(work["slice"]), length_ps=pl.col("end_ps") - pl.col("start_ps"))
 
 
 def aggregates() -> list[pl.Expr]:
@@ -207,10 +223,15 @@ def _microseconds(times: pl.Series) -> pl.Series:
     return pl.Series(times.name.removesuffix("_ps") + "_us", values).fill_nan(None)
 
 
-def _dims(prefix: str) -> pl.Expr:
-    """The most frequent launch dimension, as "x,y,z"; null where no kernel of the name has one."""
-    text = pl.concat_str([pl.col(f"{prefix}_{axis}").cast(pl.String) for axis in "xyz"], separator=",")
-    return text.drop_nulls().mode().sort().first()
+_SIZES = tuple(f"{prefix}_{axis}" for prefix in ("grid", "block") for axis in "xyz")
+
+
+def _shape(rows: pl.DataFrame, prefix: str) -> pl.DataFrame:
+    """For each name (code) the most frequent launch dimension, as "x,y,z"; none where no kernel of the name has one."""
+    axes = [f"{prefix}_{axis}" for axis in "xyz"]
+    counts = rows.select("code", *axes).drop_nulls().group_by("code", *axes).len()
+    counts = counts.select("code", "len", pl.concat_str([pl.col(axis).cast(pl.String) for axis in axes], separator=",").alias(prefix))
+    return counts.sort(["len", prefix], descending=[True, False]).unique("code", keep="first").select("code", prefix)
 
 
 def _weighted(column: str) -> pl.Expr:
@@ -225,15 +246,13 @@ def _usual(column: str) -> pl.Expr:
     return pl.col(column).drop_nulls().mode().sort().first()
 
 
-def _longest(rows: pl.DataFrame, column: str) -> pl.DataFrame:
-    """For each name the value of a text column under which most of its time was launched; null where most was under none."""
-    sums = rows.group_by("name", column).agg(pl.col("length_ps").sum())
-    return sums.sort(["length_ps", column], descending=[True, False], nulls_last=True).unique("name", keep="first").select("name", column)
-
-
-def _names_of(profile: Profile, slices: pl.Series) -> pl.Series:
-    """Names of slices by id, null for null."""
-    return profile.names["text"].gather(profile.slices["name"].gather(slices))
+def _longest(rows: pl.DataFrame, column: str, texts: pl.Series | None = None) -> pl.DataFrame:
+    """For each name (code) the value of a text column (or row of `texts`) under which most of its time was launched; null where most
+    was under none."""
+    sums = rows.group_by("code", column).agg(pl.col("length_ps").sum())
+    if texts is not None:
+        sums = sums.with_columns(texts.gather(sums[column]).alias(column))
+    return sums.sort(["length_ps", column], descending=[True, False], nulls_last=True).unique("code", keep="first").select("code", column)
 
 
 def _host_category(kind: pl.Expr) -> pl.Expr:

@@ -46,8 +46,8 @@ def work_table(profile: Profile, work: pl.DataFrame, facts: pl.DataFrame, keys: 
     table = rows.group_by("key", maintain_order=True).agg(
         *aggregates(),
         *(pl.col(name).drop_nulls().first() for name in told),
-        category=pl.col("category").drop_nulls().mode().sort().first(),
-        dtype=pl.when(pl.col("dtype").drop_nulls().n_unique() == 1).then(pl.col("dtype").drop_nulls().first()),
+        category=pl.col("category").drop_nulls().mode().cast(pl.String).sort().first(),
+        dtype=pl.when(pl.col("dtype").drop_nulls().n_unique() == 1).then(pl.col("dtype").drop_nulls().first()).cast(pl.String),
     )
     table = table.with_columns(device_ps=pl.col("total_ps"))
     assert set(told) <= set(TABLES[by])
