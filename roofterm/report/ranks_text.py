@@ -18,6 +18,7 @@ def ranks_lines(rows: Sequence[RankRow]) -> Iterator[str]:
     each = "a step" if any(row.steps for row in rows) else "in the whole file"
     parts = [_spread("step" if each == "a step" else "work", rows, lambda row: row.step_us)]
     parts += [_spread("compute", rows, lambda row: row.compute_us), _spread("exposed comm", rows, lambda row: row.exposed_comm_us)]
+    parts += [_spread("of it waiting for others", rows, lambda row: row.exposed_wait_us)]
     parts += [_spread("idle", rows, lambda row: row.idle_us)]
     yield f"{count(len(rows))}, {each}: {'; '.join(part for part in parts if part)}"
     yield from late_lines(rows)

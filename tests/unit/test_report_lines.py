@@ -82,13 +82,13 @@ def rank(number: int | None, step: float, compute: float, **facts: object) -> Ra
 
 def test_ranks_say_how_far_they_lie_apart_and_who_is_late():
     rows = [
-        rank(0, 1000, 400, exposed_comm_us=300.0),
-        rank(1, 1200, 600, exposed_comm_us=100.0, late=True, kept_waiting_us=150.0, last_pct=80.0),
+        rank(0, 1000, 400, exposed_comm_us=300.0, exposed_wait_us=250.0),
+        rank(1, 1200, 600, exposed_comm_us=100.0, exposed_wait_us=50.0, late=True, kept_waiting_us=150.0, last_pct=80.0),
         rank(2, 1100, 500, exposed_comm_us=200.0),
     ]
     assert list(ranks_lines(rows)) == [
         "3, a step: step 1.000 ms (rank 0) to 1.200 ms (rank 1); compute 400.0 us (rank 0) to 600.0 us (rank 1); "
-        "exposed comm 100.0 us (rank 1) to 300.0 us (rank 0)",
+        "exposed comm 100.0 us (rank 1) to 300.0 us (rank 0); of it waiting for others 50.00 us (rank 1) to 250.0 us (rank 0)",
         "rank 1 is late: it alone keeps the others waiting 150.0 us a step, last of all in 80.0% of the collectives",
     ]
 
