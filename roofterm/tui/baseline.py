@@ -14,10 +14,11 @@ if TYPE_CHECKING:
     from roofterm.analysis.compare import Comparison
     from roofterm.analysis.study import Study
 
-LEVELS = {"kernel": "kernel", "category": "category", "op": "host op"}
+LEVELS = {"kernel": "kernel", "category": "category", "module": "module", "op": "host op"}
 """Tables whose rows a comparison tells, and its level of them: times of one step."""
 
 KEYS: dict[str, tuple[tuple[str, ...], str]] = {
+    "hlo": (("name", "hlo_category"), "mean_us"),
     "collective": (("name", "group", "group_size", "message_bytes"), "mean_us"),
     "iteration": (("name",), "mean_us"),
     "ranks": (("rank",), "step_us"),

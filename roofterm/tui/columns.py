@@ -183,7 +183,7 @@ TABLES: Mapping[str, Sequence[Column]] = {
         At("status", 2, 8), At("base_calls", 3, 7), At("new_calls", 3, 7), At("base_mean_us", 4), At("new_mean_us", 4), At("spread", 5),
         At("limiter", 4, 16),
     ),
-    "roofs": laid_out(
+    "device": laid_out(
         printed.ROOF_COLUMNS, named("roof", shorten=False, width=20, about="type of arithmetic, or level of memory"), At("kind", 1, 7),
         At("value", 0, 13), At("ridge", 1, 11), At("source", 2, 8),
     ),
@@ -210,7 +210,7 @@ NOUNS = {
     "memory_pool": "allocators",
     "memory_step": "steps",
     "memory_pressure": "calls to the driver",
-    "roofs": "roofs",
+    "device": "roofs",
 }
 
 

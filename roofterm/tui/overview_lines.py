@@ -11,6 +11,7 @@ from roofterm.report.breakdown import mean_breakdown
 from roofterm.results import Coverage, DeviceInfo, Finding, StepRow, Summary, WarningInfo
 from roofterm.text.safe import safe_text
 from roofterm.text.units import UNKNOWN, count, duration_us, pct, si
+from roofterm.tui.finding_target import target_of
 from roofterm.tui.stacked import legend, sparkline, stacked
 from roofterm.tui.themes import Palette
 from roofterm.tui.widgets.glyphs import Look, shown
@@ -156,7 +157,7 @@ class Writer:
         for at, finding in enumerate(self.facts.findings[:most]):
             style = {"high": self.p.bad, "medium": self.p.warn}.get(finding.severity, self.p.muted)
             stake = f"{duration_us(finding.time_at_stake_us):>9} {pct(finding.share_of_step_pct):>6} "
-            target = Target(finding.where.get("view", "ops"), filter=finding.where.get("filter"))
+            target = target_of(finding, "kernel" if self.facts.summary.kernels else "op")
             lines.append(self._line("fix first" if at == 0 else "", [(stake, style), (safe_text(finding.title), self.p.text)], target))
         return lines
 

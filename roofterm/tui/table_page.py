@@ -103,7 +103,11 @@ class TablePage(Page):
             return
         now = self.table.sort.column if self.table.sort else shown[0]
         column = shown[(shown.index(now) + by) % len(shown)] if now in shown else shown[0]
-        self.sort(Sort(column, natural_descending(frame, column)))
+        self.sort(Sort(column, self.falls(frame, column)))
+
+    def falls(self, frame: pl.DataFrame, column: str) -> bool:
+        """Whether a column is wanted largest first."""
+        return natural_descending(frame, column)
 
     def action_reverse(self) -> None:
         sort = self.table.sort or self.NATURAL

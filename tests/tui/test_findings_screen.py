@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from roofterm.results import Finding
-from roofterm.tui.screens.findings import finding_details, target_of
+from roofterm.tui.finding_target import target_of
+from roofterm.tui.screens.findings import finding_details
 from tests.tui.fake_study import FakeStudy
 from tests.tui.harness import explorer, press, screen_lines, screen_text, settled, state
 

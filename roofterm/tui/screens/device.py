@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
+import polars as pl
 from textual.app import ComposeResult
 from textual.containers import Container, Vertical
 
 from roofterm.report.files import json_bytes
 from roofterm.results import DeviceInfo
 from roofterm.text.units import bytes_text, count
-from roofterm.tui.columns import TABLES
 from roofterm.tui.exporting import Export, TableExport
 from roofterm.tui.frames import roofs_frame
-from roofterm.tui.page import Page
-from roofterm.tui.rows import chosen_rows, is_sortable, natural_descending
-from roofterm.tui.state import Selection, Sort, ViewState, changed
+from roofterm.tui.rows import chosen_rows
+from roofterm.tui.state import Selection, Sort, ViewState
+from roofterm.tui.table_page import TablePage
 from roofterm.tui.widgets.detail import DetailPanel, Details, Fact
-from roofterm.tui.widgets.line_widget import LineWidget
 from roofterm.tui.widgets.table import VirtualTable
 
 
-class DevicePage(Page):
+class DevicePage(TablePage):
     SCREEN = "device"
+    NATURAL = Sort("value")
 
     def compose(self) -> ComposeResult:
         with Container(id="device-split"):
@@ -31,10 +31,10 @@ class DevicePage(Page):
                 yield DetailPanel("device-details", definitions=False)
             with Vertical(classes="framed") as roofs:
                 roofs.border_title = "Roofs"
-                yield VirtualTable("roofs-table", "no roof is known for this device: give --device, --peak and --bandwidth", least_name=12)
+                yield VirtualTable("device-table", "no roof is known for this device: give --device, --peak and --bandwidth", least_name=12)
 
     def key(self, state: ViewState) -> Hashable:
-        return state.sorts.get(self.SCREEN)
+        return state.sorts.get(self.by)
 
     async def load(self, state: ViewState) -> None:
         devices = self.opened.devices
@@ -42,14 +42,11 @@ class DevicePage(Page):
         if devices:
             from roofterm.analysis.filters import Filter
 
-            sort = state.sorts.get(self.SCREEN)
+            sort = state.sorts.get(self.by)
             rows = chosen_rows(
                 roofs_frame(devices[0]), Filter(), Sort("rank", sort.descending) if sort and sort.column == "value" else sort
             )
-            self.table.show(rows.frame, TABLES["roofs"], rows.order, sort, self.table.cursor)
-
-    def focus_target(self) -> LineWidget:
-        return self.table
+            self.show_rows(rows, sort, self.table.cursor)
 
     def status(self) -> tuple[str, str]:
         many = len(self.opened.devices)
@@ -71,25 +68,8 @@ class DevicePage(Page):
     def show_side(self) -> None:
         """Its facts do not follow the cursor."""
 
-    @property
-    def table(self) -> VirtualTable:
-        return self.query_one("#roofs-table", VirtualTable)
-
-    def action_sort(self, by: int) -> None:
-        frame = self.table.frame
-        if frame is not None:
-            shown = [c.key for c in self.table.shown_columns() if is_sortable(frame, c.key)]
-            now = self.table.sort.column if self.table.sort else "name"
-            column = shown[(shown.index(now) + by) % len(shown)]
-            self._sort(Sort(column, column == "value" or natural_descending(frame, column)))
-
-    def action_reverse(self) -> None:
-        sort = self.table.sort or Sort("value")
-        self._sort(Sort(sort.column, not sort.descending))
-
-    def _sort(self, sort: Sort) -> None:
-        state = self.explorer.state
-        self.explorer.change(changed(state, sorts={**state.sorts, self.SCREEN: sort}), keep=False)
+    def falls(self, frame: pl.DataFrame, column: str) -> bool:
+        return column == "value" or super().falls(frame, column)  # its texts stand for numbers
 
 
 def device_details(devices: list[DeviceInfo]) -> Details:

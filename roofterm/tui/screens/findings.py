@@ -18,13 +18,13 @@ from roofterm.report.evidence import evidence_of
 from roofterm.results import Finding
 from roofterm.text.units import count, duration_us, pct
 from roofterm.tui.columns import definition
+from roofterm.tui.finding_target import target_of
 from roofterm.tui.frames import findings_frame
 from roofterm.tui.opened import Opened
 from roofterm.tui.rows import chosen_rows, place_of
 from roofterm.tui.state import Selection, Sort, ViewState, without_rank
 from roofterm.tui.table_page import TablePage
 from roofterm.tui.widgets.detail import DetailPanel, Details, Fact
-from roofterm.tui.widgets.lines import Target
 from roofterm.tui.widgets.table import VirtualTable
 
 
@@ -112,14 +112,6 @@ class FindingsPage(TablePage):
     def _finding(self) -> Finding | None:
         at = self.table.row_id()
         return self._findings[at] if at is not None and at < len(self._findings) else None
-
-
-def target_of(finding: Finding, first_table: str) -> Target:
-    """The view and filter that show a finding's evidence."""
-    where = finding.where
-    screen = where.get("view", "ops")
-    by = where.get("by") or (first_table if screen == "ops" else None)
-    return Target(screen, filter=where.get("filter", ""), by=by)
 
 
 def finding_details(finding: Finding) -> Details:

@@ -44,7 +44,7 @@ PS_PER_US = 1_000_000
 class Answer(NamedTuple):
     report: MemoryReport
     course: Course
-    ops: list[str | None]
+    ops: pl.Series
     """op of each of the course's events"""
     window_ps: tuple[int, int]
     """start and end of what is shown"""
@@ -222,7 +222,7 @@ class MemoryPage(TablePage):
         events = study.memory.events.filter((pl.col("pool") == pool) & ~pl.col("out_of_memory"))
         course = memory_course(study.memory, pool)
         stated = events.filter(pl.col("used_bytes").is_not_null()) if course.known_from_zero else events
-        return Answer(report, course, stated["op"].to_list(), window or whole, chosen_rows(frame, asked, sort), rest.text)
+        return Answer(report, course, stated["op"], window or whole, chosen_rows(frame, asked, sort), rest.text)
 
     def _window(self, state: ViewState, pool: int) -> tuple[int, int] | None:
         """The window asked for, else that of the step on the pool's own host."""

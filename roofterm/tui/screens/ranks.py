@@ -16,11 +16,12 @@ from textual.events import Resize
 from roofterm.analysis.filters import parse, subset, with_term
 from roofterm.analysis.rank_steps import FIGURES
 from roofterm.report.rank_notes import rank_notes
-from roofterm.report.rank_table import group_records, rank_table
+from roofterm.report.rank_table import RANKS_HEAD, group_records, rank_table
 from roofterm.report.ranks_text import called, verdict
 from roofterm.results import RankGroup, RankRow
 from roofterm.text.units import count
 from roofterm.tui.columns import NOUNS, columns_of, row_details
+from roofterm.tui.exporting import Export, rows_export
 from roofterm.tui.messages import EdgeReached, RowHighlighted
 from roofterm.tui.opened import Opened
 from roofterm.tui.rows import Rows, chosen_rows, place_of
@@ -137,6 +138,12 @@ class RanksPage(TablePage):
         if row is None or self._answer is None:
             return None
         return row_details(self.by, row, [Fact("Of all ranks"), *(Fact("note", text) for text in self._answer.said)])
+
+    def export(self) -> Export | None:
+        """Ranks as `roofterm ranks` gives them."""
+        if self._answer is None or self.rows is None or self.by != "ranks":
+            return super().export()
+        return rows_export("ranks", self.rows._replace(frame=rank_table(self._answer.ranks)), RANKS_HEAD)
 
     def restyle(self) -> None:
         self._draw()

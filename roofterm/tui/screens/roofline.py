@@ -12,6 +12,7 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 
 from roofterm.analysis.filters import Filter, parse
+from roofterm.analysis.scope_use import scope_use
 from roofterm.analysis.study import Study
 from roofterm.report.as_json import roofline_json
 from roofterm.report.roofline_table import roofline_frame
@@ -117,10 +118,10 @@ class RooflinePage(Page):
         if answer is None:
             return None
         shown = [answer.records[row] for row in answer.rows.order]
+        study, scope = self.opened.study, self.scope(self.explorer.state, "steady")
 
         def document(_: pl.DataFrame) -> bytes:
-            device = self.opened.study.device
-            return roofline_json(device, answer.part, answer.roofline, shown)
+            return roofline_json(study.device, answer.part, answer.roofline, shown, scope_use(study, scope))
 
         return TableExport("rows of the roofline", lambda: roofline_frame(shown), document)
 
