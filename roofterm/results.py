@@ -643,7 +643,7 @@ TABLES["kernel"] = (
     "evidence", "launched_by", "module_path", "launched_from", "short_name", "flags",
 )  # fmt: skip
 TABLES["module"] = (*_SHARED, "module_path", "flags")
-TABLES["hlo"] = (*_SHARED, "program", "hlo_category", "source", "tf_op", "long_name", "flags")
+TABLES["hlo"] = (*_SHARED, "program", "hlo_category", "source", "tf_op", "long_name", "operands", "users", "flags")
 TABLES["collective"] = (
     *_SHARED, "collective", "library", "group", "group_size", "message_bytes", "algo_bw", "bus_bw", "pct_of_link", "exposed_us",
     "hidden_us", "wait_us", "transfer_us", "latency_bound", "note",

@@ -27,11 +27,19 @@ def hlo_keys(profile: Profile, work: pl.DataFrame) -> pl.DataFrame:
     ops = profile.hlo_ops.with_row_index("op").select(
         "op", "name", "program", "program_id", hlo_category="category", source="source", tf_op="framework_op", long_name="text"
     )
+    around = profile.hlo_facts.select("op", *(_listed(name) for name in ("operands", "users"))).unique("op", keep="first")
+    ops = ops.join(around, on="op", how="left", maintain_order="left")
     told = work.select("slice").join(profile.hlo, on="slice", how="inner", maintain_order="left").join(ops, on="op", how="left")
     # An event whose program is not in the file is known by the op of the framework alone.
     told = told.with_columns(name=pl.coalesce("name", "tf_op", pl.lit(NO_INSTRUCTION)))
     program = pl.format("{} {}", pl.col("program_id").fill_null(0), pl.col("program").fill_null(""))  # a JSON on GPUs has no ids
     return told.with_columns(key=pl.format("{} {}", program, "name")).drop("op", "program_id")
+
+
+def _listed(column: str) -> pl.Expr:
+    """Names of a JSON list, apart by commas; null where the file has no HLO for the instruction, or none is named."""
+    names = pl.col(column).str.json_decode(pl.List(pl.String)).list.join(", ")
+    return pl.when(names != "").then(names).alias(column)
 
 
 def work_table(profile: Profile, work: pl.DataFrame, facts: pl.DataFrame, keys: pl.DataFrame, by: str) -> pl.DataFrame:

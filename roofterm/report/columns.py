@@ -148,6 +148,8 @@ TABLE_COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("source", "source", words, right=False, needs_value=True, about="file and line that it comes from"),
         Column("program", "program", words, right=False, needs_value=True, about="module that the compiler made"),
         Column("long_name", "instruction", words, right=False, needs_value=True, about="the instruction's HLO text"),
+        Column("operands", "operands", words, right=False, needs_value=True, about="instructions whose results it takes"),
+        Column("users", "users", words, right=False, needs_value=True, about="instructions that take its result"),
         MAX,
         FLAGS,
     ),

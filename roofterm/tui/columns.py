@@ -102,7 +102,7 @@ TABLES: Mapping[str, Sequence[Column]] = {
         _OF["hlo"], named("HLO instruction", shorten=False, about="as compiled"), At("hlo_category", 2, 16), At("calls", 3, 8),
         At("total_us", 0), At("pct", 1), _SHARE_BAR, At("self_us", 5), At("mean_us", 4), _ROOF, _BOUND, At("dtype", 5, 5),
         At("tf_op", 4, 30), At("source", 5, 24), At("flops", 6), At("bytes", 6), At("program", 6, 20), At("max_us", 7),
-        At("long_name", 8, 40), At("flags", 8, 20),
+        At("long_name", 8, 40), At("operands", 9, 30), At("users", 9, 30), At("flags", 8, 20),
     ),
     "op_profile": laid_out(
         printed.OP_PROFILE_COLUMNS, named("op profile", shorten=False, about="program, category or instruction"), At("total_us", 0),

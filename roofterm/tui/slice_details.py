@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import polars as pl
 
 from roofterm.analysis.categories import TITLES
@@ -34,6 +35,7 @@ def slice_details(study: Study, slice_id: int) -> Details:
         *_kernel(profile.kernels, slice_id),
         *_copy(profile.copies, slice_id),
         *_op(study, slice_id),
+        *_instruction(study, slice_id),
         *_collective(profile.collectives, slice_id),
         *_chain(study, slice_id),
         *(Fact("hint", text) for text in study.hints(slice_id)),
@@ -123,6 +125,41 @@ def _op(study: Study, slice_id: int) -> list[Fact]:
     if row["sequence"] is not None:
         facts.append(Fact("sequence", str(row["sequence"]), "autograd's number: forward and backward share it"))
     return facts
+
+
+def _instruction(study: Study, slice_id: int) -> list[Fact]:
+    """What the compiled program says of the HLO instruction that the slice is a run of."""
+    profile = study.profile
+    row = _row(profile.hlo, slice_id)
+    if row is None:
+        return []
+    op = profile.hlo_ops.row(row["op"], named=True)
+    known = profile.hlo_facts.filter(pl.col("op") == row["op"]).head(1).to_dicts()
+    facts = {**op, **(known[0] if known else {})}
+    lists = {name: ", ".join(_names(msgspec.json.decode(facts[name]))) for name in ("operands", "users", "inside") if facts.get(name)}
+    return [
+        Fact("HLO instruction"),
+        *(Fact(label, str({**facts, **lists}[name]), about) for name, label, about in _INSTRUCTION if {**facts, **lists}.get(name)),
+    ]
+
+
+_INSTRUCTION = (
+    ("name", "instruction", ""),
+    ("program", "program", "module that the compiler made"),
+    ("category", "HLO category", ""),
+    ("shape", "result", "type and shape, with its layout"),
+    ("framework_op", "framework op", "op of the framework that it was compiled from"),
+    ("source", "source", ""),
+    ("operands", "operands", "instructions whose results it takes"),
+    ("users", "users", "instructions that take its result"),
+    ("inside", "fused", "instructions that it is made of"),
+    ("text", "HLO text", ""),
+)
+
+
+def _names(listed: list[Any]) -> list[str]:
+    """Names of instructions; of one that is a fusion itself, `name(...)` with those inside it."""
+    return [one if isinstance(one, str) else f"{one[0]}({', '.join(_names(one[1]))})" for one in listed]
 
 
 def _collective(collectives: pl.DataFrame, slice_id: int) -> list[Fact]:

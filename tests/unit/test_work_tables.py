@@ -12,6 +12,7 @@ from roofterm.analysis.study import Study
 from roofterm.analysis.xprof.hlo_stats import xprof_hlo_stats
 from roofterm.cli.main import main
 from roofterm.results import TABLES
+from roofterm.tui.slice_details import slice_details
 from roofterm_parsers import open_profile
 from roofterm_parsers.profile import Kind
 from tests.build import Build
@@ -59,6 +60,24 @@ def test_the_sample_of_a_gpu_tells_program_category_and_source():
     assert table["pct"].sum() == pytest.approx(100)
     whole = Study(open_profile(SAMPLES / "decoder_gpu_synthetic.xplane.pb", cache=False)).work
     assert float(table["total_us"].sum()) <= float((whole["end_ps"] - whole["start_ps"]).sum()) / 1e6 + 1e-6
+
+
+def test_an_instruction_says_what_it_takes_and_who_takes_its_result():
+    """As samples/make_xplane_gpu.py wires the program: up and gate multiply x, their product is what down multiplies."""
+    table = Study(open_profile(SAMPLES / "decoder_gpu_synthetic.xplane.pb", cache=False)).table("hlo")
+    rows = {row["name"]: row for row in table.iter_rows(named=True)}
+    assert (rows["gemm_fusion_dot.3"]["operands"], rows["gemm_fusion_dot.3"]["users"]) == ("x, w.up", "loop_multiply_fusion")
+    assert (rows["cublas-gemm.2"]["operands"], rows["cublas-gemm.2"]["users"]) == ("loop_multiply_fusion, w.down", None)
+
+
+def test_a_slices_details_tell_its_instruction():
+    study = Study(open_profile(SAMPLES / "decoder_gpu_synthetic.xplane.pb", cache=False))
+    op = study.profile.hlo_ops["name"].to_list().index("gemm_fusion_dot.3")
+    run = study.profile.hlo.filter(study.profile.hlo["op"] == op)["slice"][0]
+    facts = {fact.label: fact.value for fact in slice_details(study, run).facts}
+    assert (facts["instruction"], facts["operands"], facts["users"]) == ("gemm_fusion_dot.3", "x, w.up", "loop_multiply_fusion")
+    assert facts["fused"]
+    assert facts["HLO text"].startswith("%gemm_fusion_dot.3 = ")
 
 
 def test_both_are_tables_of_the_command(capsysbinary: pytest.CaptureFixture[bytes]):
