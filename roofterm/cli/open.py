@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 
 from roofterm.cli.arguments import Arguments
@@ -17,6 +18,7 @@ def run(args: Arguments) -> int:
         from roofterm.cli import report
 
         return report.run(args)
+    gc.disable()  # nothing of what is imported now is garbage, and looking for some is a tenth of the start; the app enables it
     from roofterm.tui.config import load_config
     from roofterm.tui.options import Options
 

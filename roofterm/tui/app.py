@@ -6,6 +6,7 @@ Importing this module loads neither polars nor numpy nor the analysis: those com
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import sys
 from collections.abc import Iterable, Sequence
@@ -160,6 +161,9 @@ class RooftermApp(App[None]):
         if kept is not None:
             self._colour_categories()
             await loading.show_figures(kept)
+        if not gc.isenabled():  # the command line's start: what it loaded stays, and no collection need look at it again
+            gc.freeze()
+            gc.enable()
 
     async def _show(self, opened: Opened) -> None:
         from roofterm.tui.explorer import Explorer

@@ -50,3 +50,28 @@ def test_the_explorer_is_painted_before_the_analysis_is_imported():
     _, modules = loaded_by("import sys, roofterm.cli.open, roofterm.tui.app; print(*sys.modules, file=sys.stderr)")
     assert "textual" in modules
     assert modules.isdisjoint({"torch", "polars", "numpy", "plotext"})
+
+
+def test_garbage_is_collected_again_once_the_explorer_is_painted():
+    code = """
+import asyncio, gc, sys
+from unittest import mock
+from roofterm.tui import app as program
+from roofterm.tui.options import Options
+
+async def opened():
+    gc.disable()
+    app = program.RooftermApp(["x"], Options(cache=False))
+    async with app.run_test() as pilot:
+        await pilot.pause()
+        for _ in range(100):
+            if gc.isenabled():
+                break
+            await pilot.pause(0.01)
+    print(gc.isenabled(), gc.get_freeze_count() > 0, file=sys.stderr)
+
+with mock.patch.object(program, "open_study", side_effect=OSError("nothing there")):
+    asyncio.run(opened())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr.split()[-2:] == ["True", "True"]
