@@ -89,6 +89,7 @@ class Explorer(Screen[None], inherit_bindings=False):
 
     def on_resize(self, event: Resize) -> None:
         self.app_.fit_screen(self, event.size)
+        self.call_after_refresh(self.tell)  # there may be room for details now
 
     # State
 

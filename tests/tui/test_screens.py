@@ -8,7 +8,7 @@ import pytest
 
 from roofterm.text.safe import cell_width
 from roofterm.tui.keymap import SCREENS
-from tests.tui.harness import ASCII, COLOURLESS, PLAIN, SIZES, explorer, go_to, press, screen_lines, screen_text, state
+from tests.tui.harness import ASCII, COLOURLESS, PLAIN, SIZES, explorer, go_to, press, screen_lines, screen_text, settled, state
 
 NAMES = [name for name, _, _ in SCREENS]
 LOOKS = {"colour": PLAIN, "no colour": COLOURLESS, "ascii": ASCII}
@@ -187,6 +187,14 @@ async def test_too_small_says_so_and_recovers():
         await pilot.resize_terminal(80, 24)
         await pilot.pause()
         assert "health" in screen_text(pilot)
+
+
+async def test_details_stand_beside_as_soon_as_there_is_room():
+    async with explorer((80, 24), "3") as pilot:
+        await pilot.resize_terminal(140, 40)
+        await pilot.pause(0.1)
+        await settled(pilot)
+        assert re.search(r"launched by +aten::mm", screen_text(pilot))
 
 
 async def test_markup_escapes_and_bidi_stay_text_and_lines_stay_straight():
