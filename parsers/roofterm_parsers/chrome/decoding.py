@@ -3,6 +3,8 @@
 A `Decoder` takes blocks of text that each hold whole events and gives a `Block` of columns for each. Names, lanes and
 argument texts are given as codes of dictionaries that belong to the decoder; a block carries what its events added to
 them. No event object outlives its piece of text.
+
+A regular text is read by the forms of its events, many at a time. What is not regular, damaged or rare is decoded.
 """
 
 from __future__ import annotations
@@ -20,17 +22,23 @@ from roofterm_parsers.chrome import times
 from roofterm_parsers.chrome.arguments import ArgumentColumns, counter_values
 from roofterm_parsers.chrome.codes import Block, Codes, Columns, Lane
 from roofterm_parsers.chrome.events import NO_TEXT, AnyEvent, Event, WholeEvent, XlaEvent
+from roofterm_parsers.chrome.forms import Forms
 from roofterm_parsers.chrome.groups import BEGIN, PHASES, SLICE, Group, group_of
+from roofterm_parsers.chrome.learning import Kinds, NoEvent
 from roofterm_parsers.chrome.loose import LooseReader
+from roofterm_parsers.chrome.pieces import Part, Pieces
 from roofterm_parsers.chrome.positions import event_starts
 from roofterm_parsers.chrome.salvage import KEYS, Salvager, end_of_first, whole_events
+from roofterm_parsers.chrome.scanning import scan
 
 PIECE_BYTES = 128 << 10
 """Text decoded at once: its objects stay in the processor's cache."""
+BY_FORMS_FROM = 32 << 20
+"""Forms are looked for from this place in a file on: learning them pays where many events follow."""
 
 I64 = NDArray[np.int64]
 
-_BETWEEN = re.compile(rb"\}\s*,\s*\{\s*" + KEYS)
+_BETWEEN = re.compile(rb"\}(\s*,)\s*\{\s*" + KEYS)
 _EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[')
 
 
@@ -52,23 +60,24 @@ class Decoder:
         self._texts: Codes[bytes] = Codes(b"")
         self._arguments = ArgumentColumns(self._texts)
         self._groups = np.zeros(0, np.uint8)
+        self._forms = None if xla else Forms(msgspec.json.Decoder(Event).decode, self._kinds())
 
     def block(self, data: bytes | bytearray | memoryview, offset: int, *, last: bool) -> Block:
         """Decode a block that begins behind a `[` or `,` at byte `offset` of the file; `last`: the file ends with it."""
         block = Block({}, {})
-        out = _Pieces()
+        out = Pieces()
         at, size = 0, len(data)
+        if self._forms is not None and offset >= BY_FORMS_FROM:
+            to, begin = _before_last(data) if last else (size, size)
+            if self._by_forms(self._forms, data[:to], offset, out, block):
+                at = begin
         while at < size:
-            to = size
-            if size - at > PIECE_BYTES * 3 // 2:
-                found = _BETWEEN.search(data, at + PIECE_BYTES)
-                if found:
-                    to = found.start() + 1
+            to, begin = _cut(data, at)
             text = b"".join((b"[", data[at:to], b"]"))
             events, used = self._piece(text, block, last=last and to == size)
-            self._extract(events, offset + at, out, block, text[: used + 1] if block.ended else text)
-            at += used
+            self._add(events, offset + at, out, block, text[: used + 1] if block.ended else text)
             if block.ended:
+                at += used
                 again = _EVENTS.search(data, at)
                 block.trailers.append(bytes(data[at : again.start() if again else size]))
                 if not again:
@@ -77,7 +86,7 @@ class Decoder:
                 block.ended = False
                 block.lists += 1
             else:
-                at += 1  # the comma
+                at = begin
         block.columns, block.groups = out.columns()
         block.new_lanes = [(phase, category, _within_64(pid), _within_64(tid)) for phase, category, pid, tid in self._lanes.take_new()]
         block.new_names = self._names.take_new()
@@ -116,32 +125,86 @@ class Decoder:
                     events.append(self._loose.read(event))
         return events
 
-    def _extract(self, events: Sequence[AnyEvent], offset: int, out: _Pieces, block: Block, text: bytes) -> None:
-        """Codes, times and arguments of the events, appended to `out`."""
+    def _by_forms(self, forms: Forms, text: bytes | bytearray | memoryview, offset: int, out: Pieces, block: Block) -> bool:
+        """Add the events of a regular text to `out`; False, and nothing is added, if it is not regular."""
+        scanned = scan(text)
+        if scanned is None:
+            return False
+        starts, ends = scanned.starts, scanned.ends
+        try:
+            read = forms.read(scanned)
+            if read is None:
+                return False
+            alone = [self._alone(bytes(text[starts[row] : ends[row]])) for row in read.alone.tolist()]
+        except NoEvent:
+            return False
+        part = Part(starts.size, read.columns)
+        part.columns["offset"] = (starts + offset).astype(np.uint64)
+        for group, (rows, columns) in read.groups.items():
+            part.add_group(group, rows + out.count, columns)
+        if alone:
+            events, texts = [event for event, _ in alone], b"[" + b",".join([text for _, text in alone]) + b"]"
+            part.put(read.alone, self._part(events, read.alone + out.count, block, texts))
+        out.add(part)
+        return True
+
+    def _alone(self, text: bytes) -> tuple[AnyEvent, bytes]:
+        """An event and its text. Raises NoEvent if it is none."""
+        try:
+            try:
+                return self._single(text), text
+            except msgspec.ValidationError:
+                return self._loose.read(text), text
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise NoEvent from error
+
+    def _add(self, events: Sequence[AnyEvent], offset: int, out: Pieces, block: Block, text: bytes) -> None:
+        """Add decoded events to `out`."""
         if not events:
             return
-        base = out.count
-        codes, names = self._lanes, self._names
-        lanes = np.array([codes[e.ph, e.cat, e.pid, e.tid] for e in events], np.uint32)
+        part = self._part(events, np.arange(out.count, out.count + len(events)), block, text)
         starts = event_starts(text, len(events))
         offsets = np.full(len(events), offset, np.uint64) if starts is None else (starts + (offset - 1)).astype(np.uint64)
-        out.add(lanes, np.array([names[e.name] for e in events], np.uint32), offsets, events)
-        if self._groups.size < len(codes):
-            self._learn_lanes()
-        groups = self._groups[lanes]
+        part.columns["offset"] = offsets
+        out.add(part)
+
+    def _part(self, events: Sequence[AnyEvent], rows: I64, block: Block, text: bytes) -> Part:
+        """Codes, times and arguments of events, which are these rows of the block; `text` is the list of them."""
+        lanes = self._lanes_of(events)
+        written = times.comma_separated([e.ts for e in events]), times.comma_separated([e.dur for e in events])
+        part = Part(len(events), {"lane": lanes, "name": self._names_of(events)}, written=written)
+        groups = self._groups_of(lanes)
         for group in np.flatnonzero(np.bincount(groups)).tolist():
             if group == Group.NONE:
                 continue
-            rows = np.flatnonzero(groups == group)
+            of_group = np.flatnonzero(groups == group)
             if group == Group.WHOLE:
-                counters = self._keep_whole(events, rows, base, block, text)
+                counters = self._keep_whole(events, of_group, rows, block, text)
                 if counters is not None:
-                    out.add_group(Group.COUNTER, *counters)
+                    part.add_group(Group.COUNTER, *counters)
                 continue
-            chosen = [events[i] for i in rows.tolist()]
-            out.add_group(group, rows + base, self._arguments.of(group, chosen))
+            chosen = [events[i] for i in of_group.tolist()]
+            part.add_group(group, rows[of_group], self._arguments.of(group, chosen))
             for extra, held in self._extras(group, chosen):
-                out.add_group(extra, rows[held] + base, self._arguments.of(extra, [chosen[i] for i in held]))
+                part.add_group(extra, rows[of_group[held]], self._arguments.of(extra, [chosen[i] for i in held]))
+        return part
+
+    def _kinds(self) -> Kinds:
+        return Kinds(self._lanes_of, self._names_of, self._groups_of, self._extras, self._arguments.of, frozenset({int(Group.WHOLE)}))
+
+    def _lanes_of(self, events: Sequence[AnyEvent]) -> NDArray[np.uint32]:
+        codes = self._lanes
+        return np.array([codes[e.ph, e.cat, e.pid, e.tid] for e in events], np.uint32)
+
+    def _names_of(self, events: Sequence[AnyEvent]) -> NDArray[np.uint32]:
+        names = self._names
+        return np.array([names[e.name] for e in events], np.uint32)
+
+    def _groups_of(self, lanes: NDArray[np.uint32]) -> NDArray[np.uint8]:
+        if self._groups.size < len(self._lanes):
+            self._learn_lanes()
+        groups: NDArray[np.uint8] = self._groups[lanes]
+        return groups
 
     def _extras(self, group: int, events: Sequence[Any]) -> Iterator[tuple[int, list[int]]]:
         """Which of a group's events hold more than the group does, and as what that is kept."""
@@ -163,19 +226,20 @@ class Decoder:
             fresh.append(int(group))
         self._groups = np.concatenate((self._groups, np.array(fresh, np.uint8)))
 
-    def _keep_whole(self, events: Sequence[AnyEvent], rows: I64, base: int, block: Block, text: bytes) -> tuple[I64, Columns] | None:
+    def _keep_whole(self, events: Sequence[AnyEvent], of_group: I64, rows: I64, block: Block, text: bytes) -> tuple[I64, Columns] | None:
         """Keep all arguments of some events, read anew from the piece; gives rows and columns of what counters hold."""
         counted: list[int] = []
+        row_of = rows.tolist()
         series: list[int] = []
         values: list[float] = []
-        arguments = self._arguments_of(events, rows, text)
-        for i, args in zip(rows.tolist(), arguments, strict=True):
+        arguments = self._arguments_of(events, of_group, text)
+        for i, args in zip(of_group.tolist(), arguments, strict=True):
             event = events[i]
             if event.ph != "C":
-                block.whole.append((i + base, event.ph, event.name, event.pid, event.tid, args))
+                block.whole.append((row_of[i], event.ph, event.name, event.pid, event.tid, args))
                 continue
             for name, value in counter_values(event.name, args):
-                counted.append(i + base)
+                counted.append(row_of[i])
                 series.append(self._texts[name.encode("utf-8", "replace")])
                 values.append(value)
         if not counted:
@@ -196,60 +260,19 @@ class Decoder:
         return [held.pop() if (held := left.get((events[i].ph, events[i].name))) else b"" for i in rows.tolist()]
 
 
-class _Pieces:
-    """Columns and texts gathered over the pieces of a block, joined once."""
+def _cut(data: bytes | bytearray | memoryview, at: int) -> tuple[int, int]:
+    """Where a piece ends, behind an event, and where the next begins, behind the comma."""
+    size = len(data)
+    found = _BETWEEN.search(data, at + PIECE_BYTES) if size - at > PIECE_BYTES * 3 // 2 else None
+    return (found.start() + 1, found.end(1)) if found else (size, size)
 
-    def __init__(self) -> None:
-        self.count = 0
-        self._lanes: list[NDArray[np.uint32]] = []
-        self._names: list[NDArray[np.uint32]] = []
-        self._times: list[bytes] = []
-        self._lengths: list[bytes] = []
-        self._offsets: list[NDArray[np.uint64]] = []
-        self._groups: dict[int, list[tuple[I64, Columns]]] = {}
 
-    def add(self, lanes: NDArray[np.uint32], names: NDArray[np.uint32], offsets: NDArray[np.uint64], events: Sequence[AnyEvent]) -> None:
-        self._lanes.append(lanes)
-        self._names.append(names)
-        self._times.append(_joined([e.ts for e in events]))
-        self._lengths.append(_joined([e.dur for e in events]))
-        self._offsets.append(offsets)
-        self.count += lanes.size
-
-    def add_group(self, group: int, rows: I64, columns: Columns) -> None:
-        self._groups.setdefault(group, []).append((rows, columns))
-
-    def columns(self) -> tuple[Columns, dict[int, Columns]]:
-        us, ps, state = times.microseconds(b",".join(self._times), self.count)
-        length_us, length_ps, length_state = times.microseconds(b",".join(self._lengths), self.count)
-        nothing = [np.zeros(0, np.uint32)]
-        columns: Columns = {
-            "lane": np.concatenate(self._lanes or nothing),
-            "name": np.concatenate(self._names or nothing),
-            "us": us,
-            "ps": ps.astype(np.int32),
-            "state": state,
-            "length_us": length_us,
-            "length_ps": length_ps.astype(np.int32),
-            "length_state": length_state,
-            "offset": np.concatenate(self._offsets or [np.zeros(0, np.uint64)]),
-        }
-        groups: dict[int, Columns] = {}
-        for group, parts in self._groups.items():
-            groups[group] = {"row": np.concatenate([rows for rows, _ in parts]).astype(np.uint32)}
-            for name in parts[0][1]:
-                groups[group][name] = np.concatenate([part[name] for _, part in parts])
-        return columns, groups
+def _before_last(data: bytes | bytearray | memoryview) -> tuple[int, int]:
+    """Where the last event but one ends, and where the last begins, with all that stands behind the list of events."""
+    found = [(between.start() + 1, between.end(1)) for between in _BETWEEN.finditer(data, max(0, len(data) - PIECE_BYTES))]
+    return found[-1] if found else (0, 0)
 
 
 def _within_64(number: int | str) -> int | str:
     """An id as it is, or as text where it has more than 64 bits."""
     return number if isinstance(number, str) or abs(number) < 1 << 63 else str(number)
-
-
-def _joined(texts: list[Raw]) -> bytes:
-    """Values joined by commas; one that holds a comma itself (a list, an object, a text) is emptied, for it is no number."""
-    joined = b",".join(texts)
-    if joined.count(b",") != len(texts) - 1:
-        return b",".join([b"[]" if b"," in bytes(text) else text for text in texts])
-    return joined

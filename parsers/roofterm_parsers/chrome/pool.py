@@ -28,6 +28,14 @@ SPARE_SLOTS = 1
 """One is filled, or taken in."""
 _TURN_SECONDS = 0.05
 _LAST_SECONDS = 1.0
+_ENVIRONMENT = {
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "PYTHONNODEBUGRANGES": "1",
+    # Arrays of a block come and go: their memory is kept, since taking it from the system again costs more than filling it.
+    "MALLOC_MMAP_THRESHOLD_": str(32 << 20),
+    "MALLOC_TRIM_THRESHOLD_": str(64 << 20),
+}
 _START = "import sys; sys.path[:] = {path!r}; from roofterm_parsers.chrome.worker import main; main(sys.argv[1:])"
 
 
@@ -193,7 +201,7 @@ def _start(memory: int, slot_bytes: int, xla: bool) -> subprocess.Popen[bytes]:
         stderr=subprocess.DEVNULL,
         pass_fds=(memory,),
         process_group=0,
-        env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "PYTHONNODEBUGRANGES": "1"},
+        env={**os.environ, **_ENVIRONMENT},
     )
 
 
