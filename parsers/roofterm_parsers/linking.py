@@ -54,12 +54,12 @@ class Linkable:
 
 def link(slices: pl.DataFrame, given: Linkable) -> pl.DataFrame:
     """LINKS: one row for each piece of device work with its launch and its op, null where there is none."""
-    start = slices["start_ps"].to_numpy()
-    end = start + slices["dur_ps"].to_numpy()
+    start, dur = slices["start_ps"].to_numpy(), slices["dur_ps"].to_numpy()
     launch_of = Lookup(given.launch_correlation, start)
     launch = np.full(given.work.size, NONE, np.int64)
     place = np.searchsorted(given.work, given.work_correlation.slice)
     launch[place] = launch_of(given.work_correlation)
+    del launch_of, place
 
     op = np.full(given.work.size, NONE, np.int64)
     launched = np.flatnonzero(launch != NONE)
@@ -71,10 +71,10 @@ def link(slices: pl.DataFrame, given: Linkable) -> pl.DataFrame:
         worked = _only(given.work_external, given.work[np.concatenate((open_rows, without_calls))])
         op_of = Lookup(given.op_external(np.unique(np.concatenate((called.id, worked.id)))), start)
         by_launch = _at(called.slice, op_of(called), launch[open_rows])
-        op[open_rows] = _around(by_launch, launch[open_rows], start, end)
+        op[open_rows] = _around(by_launch, launch[open_rows], start, dur)
         open_rows = open_rows[op[open_rows] == NONE]
         by_work = op_of(worked)
-        op[open_rows] = _around(_at(worked.slice, by_work, given.work[open_rows]), launch[open_rows], start, end)
+        op[open_rows] = _around(_at(worked.slice, by_work, given.work[open_rows]), launch[open_rows], start, dur)
         op[without_calls] = _at(worked.slice, by_work, given.work[without_calls])
     return pl.DataFrame({"work": _ids(given.work), "launch": _ids(launch), "op": _ids(op)}, schema=LINKS)
 
@@ -100,7 +100,7 @@ def pair_backward(slices: pl.DataFrame, ids: Ids, is_backward: NDArray[np.bool_]
     start = slices["start_ps"].to_numpy()
     forward = Ids(ids.slice[~is_backward], ids.group[~is_backward], ids.id[~is_backward])
     backward = Ids(ids.slice[is_backward], ids.group[is_backward], ids.id[is_backward])
-    found = Lookup(forward, -start)(backward)
+    found = Lookup(forward, start, last=True)(backward)
     paired = found != NONE
     rows = backward.slice[paired]
     order = np.argsort(rows, kind="stable")
@@ -108,10 +108,10 @@ def pair_backward(slices: pl.DataFrame, ids: Ids, is_backward: NDArray[np.bool_]
 
 
 class Lookup:
-    """From (group, id) to the slice that has it; of several the one with the smallest key, then the first."""
+    """From (group, id) to the slice that has it; of several the one with the smallest key, or the largest; then the first."""
 
-    def __init__(self, ids: Ids, key: I64) -> None:
-        """`key` is that of every slice, by its id."""
+    def __init__(self, ids: Ids, key: I64, *, last: bool = False) -> None:
+        """`key` is that of every slice, by its id; `last`: the largest counts."""
         self._low = int(ids.id.min()) if ids.id.size else 0
         span = (int(ids.id.max()) if ids.id.size else 0) - self._low + 1
         groups = int(ids.group.max()) + 1 if ids.group.size else 1
@@ -127,7 +127,8 @@ class Lookup:
         shared = np.bincount(code, minlength=1) > 1
         if shared.any():
             rows = np.flatnonzero(shared[code])
-            order = rows[np.lexsort((ids.slice[rows], key[ids.slice[rows]]))]
+            keys = key[ids.slice[rows]]
+            order = rows[np.lexsort((ids.slice[rows], -keys if last else keys))]
             self._slices[code[order[::-1]]] = ids.slice[order[::-1]]
 
     def __call__(self, ids: Ids) -> I64:
@@ -159,9 +160,10 @@ def _at(slices: I64, values: I64, wanted: I64) -> I64:
     return np.where(slices[place] == wanted, values[place], NONE)
 
 
-def _around(op: I64, inner: I64, start: I64, end: I64) -> I64:
+def _around(op: I64, inner: I64, start: I64, dur: I64) -> I64:
     """`op` where the slice `inner` begins within it, else NONE."""
-    within = (op != NONE) & (start[inner] >= start[op] - SLACK_PS) & (start[inner] <= end[op] + SLACK_PS)
+    behind_start = start[inner] - start[op]
+    within = (op != NONE) & (behind_start >= -SLACK_PS) & (behind_start <= dur[op] + SLACK_PS)
     return np.where(within, op, NONE)
 
 

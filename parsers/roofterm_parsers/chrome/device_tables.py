@@ -115,10 +115,16 @@ def _devices(context: Context, slices: I64, number: I64, *, worked: bool = True)
     of_process = np.array([trailing_number(pid) or 0 for _, _, pid, _ in context.lanes], np.int64)
     number = np.where(number == NULL, of_process[lane], number)
     rank = context.group_of_lane[lane]
-    keys, back = np.unique(np.stack((rank, number), axis=1), axis=0, return_inverse=True)
+    numbers, of_number = np.unique(number, return_inverse=True)
+    code = rank * numbers.size + of_number
+    used = np.bincount(code, minlength=1).nonzero()[0] if code.size else code
     prefixes = _prefixes(context)
-    rows = [context.devices.row(prefixes[rank], number, worked=worked) for rank, number in keys.tolist()]
-    return np.array(rows, np.int64)[back.reshape(-1)]
+    row_of = np.zeros(int(used[-1]) + 1 if used.size else 0, np.int64)
+    for key in used.tolist():
+        group, which = divmod(key, numbers.size)
+        row_of[key] = context.devices.row(prefixes[group], int(numbers[which]), worked=worked)
+    found: I64 = row_of[code]
+    return found
 
 
 def _prefixes(context: Context) -> dict[int, str]:
@@ -133,8 +139,9 @@ def _streams(context: Context, slices: I64, stream: I64) -> I64:
 
 def _set_tracks(context: Context, slices: I64, device: I64, stream: I64) -> None:
     """A track's device and stream are those of its first work."""
-    track = context.profile.slices["track"].to_numpy()[slices]
-    shown, first = np.unique(track, return_index=True)
+    track = context.profile.slices["track"].to_numpy()[slices].astype(np.int64)
+    first = np.flatnonzero(np.diff(track, prepend=-1) != 0)  # slices lie track by track
+    shown = track[first]
     original = np.argsort(context.track_place)
     for place, row in zip(shown.tolist(), first.tolist(), strict=True):
         found = context.tracks.rows[int(original[place])]

@@ -67,8 +67,6 @@ class Gathered:
         self.events = 0
         self.lists = 1
         self.ended = False
-        self.joined: tuple[Columns | None, Columns | None, Columns | None] | None = None
-        """marks, arrows and counters, once they are joined"""
         self._what = np.zeros(0, np.uint8)
 
     def add(self, block: Block, own: Dictionaries) -> None:

@@ -58,30 +58,30 @@ def _fill_ops(context: Context) -> None:
     context.profile.backward = pair_backward(context.profile.slices, context.ids(slices[numbered], sequence[numbered]), backward[numbered])
     external, signature = rows.take("external"), rows.take("signature")
     held = (external != NULL) | numbered | (signature != 0)
+    # Column by column, since each of them is large: what one was made from is given up before the next.
+    columns = {"slice": pl.Series(slices[held]).cast(OPS["slice"]), "external_id": nullable(external[held])}
+    del external
+    columns["sequence"] = nullable(sequence[held])
+    del sequence
+    columns["forward_thread"] = nullable(forward[held], ~backward[held])
+    del forward, backward
     used = np.flatnonzero(np.bincount(signature, minlength=1))
     used = used[used != 0]
     place = np.zeros(int(signature.max()) + 1, np.uint32)
     place[used] = np.arange(used.size)
     texts = list(context.gathered.texts)
     context.profile.signatures = pl.DataFrame([signature_parts(texts[code]) for code in used.tolist()], schema=SIGNATURES)
-    context.profile.ops = table(
-        OPS,
-        {
-            "slice": slices[held],
-            "external_id": nullable(external[held]),
-            "sequence": nullable(sequence[held]),
-            "forward_thread": nullable(forward[held], ~backward[held]),
-            "signature": nullable(place[signature[held]], signature[held] == 0),
-        },
-    )
+    columns["signature"] = nullable(place[signature[held]], signature[held] == 0)
+    context.profile.ops = table(OPS, columns)
     _fill_callers(context, slices, rows.take("caller"))
 
 
 def _fill_callers(context: Context, slices: I64, codes: I64) -> None:
     """Call stacks and modules that ops state themselves: TorchScript's, and those of files without Python's own slices."""
     texts = list(context.gathered.texts)
-    distinct, place = np.unique(codes, return_inverse=True)
-    parts = [caller_parts(texts[code]) for code in distinct.tolist()]
+    used = np.bincount(codes, minlength=1) > 0
+    place = (np.cumsum(used) - 1)[codes]
+    parts = [caller_parts(texts[code]) for code in np.flatnonzero(used).tolist()]
     told = np.array([any(part.values()) for part in parts], np.bool_)
     if not told.any():
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import types as python_types
+from collections.abc import Callable
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -22,17 +23,20 @@ class LooseReader:
 
     def __init__(self, event: type[AnyEvent]) -> None:
         self._event = event
-        self._loose = _all_raw(event)
-        args_type = get_type_hints(event)["args"]
-        self._args = args_type
-        self._loose_args = _all_raw(args_type)
-        self._kinds = {f.name: _kind(hint) for f, hint in zip(msgspec.structs.fields(args_type), _hints(args_type), strict=True)}
-        self._read = msgspec.json.Decoder(self._loose).decode
-        self._read_args = msgspec.json.Decoder(self._loose_args).decode
+        self._read: Callable[[bytes], Any] | None = None
+
+    def _prepare(self) -> Callable[[bytes], Any]:
+        """Make the decoders: few files need them, and they take a while."""
+        self._args: Any = get_type_hints(self._event)["args"]
+        self._kinds = {f.name: _kind(hint) for f, hint in zip(msgspec.structs.fields(self._args), _hints(self._args), strict=True)}
+        self._read_args = msgspec.json.Decoder(_all_raw(self._args)).decode
+        read: Callable[[bytes], Any] = msgspec.json.Decoder(_all_raw(self._event)).decode
+        self._read = read
+        return read
 
     def read(self, text: bytes) -> AnyEvent:
         """The event in `text`, an object of valid JSON. Raises msgspec.DecodeError if it is something else."""
-        raw: Any = self._read(text)
+        raw = (self._read or self._prepare())(text)
         return self._event(
             ph=_text(raw.ph, ""),
             cat=_category(raw.cat),

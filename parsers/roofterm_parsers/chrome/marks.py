@@ -16,6 +16,8 @@ from roofterm_parsers.chrome.frames import nullable, table
 from roofterm_parsers.chrome.gathering import Gathered
 from roofterm_parsers.chrome.groups import FLOW_START, Group
 from roofterm_parsers.chrome.kinds import pair_names
+from roofterm_parsers.chrome.memory import give_back
+from roofterm_parsers.chrome.store import Table
 from roofterm_parsers.chrome.tracks import Tracks
 from roofterm_parsers.profile import COUNTERS, FLOWS, INSTANTS, MEMORY, NAMES
 
@@ -27,55 +29,50 @@ OUT_OF_MEMORY = "[OutOfMemory]"
 _MEMORY_NAMES = ("[memory]", OUT_OF_MEMORY)
 
 
-def _columns(gathered: Gathered) -> tuple[Columns | None, Columns | None, Columns | None]:
-    """Marks, arrows and counters as columns, joined once and kept."""
-    if gathered.joined is None:
-        marks = gathered.marks.join() if gathered.marks.rows else None
-        gathered.joined = (marks, _joined(gathered, Group.FLOW), _joined(gathered, Group.COUNTER))
-    return gathered.joined
-
-
-def _joined(gathered: Gathered, group: Group) -> Columns | None:
-    table = gathered.table(group)
-    return None if table is None else table.join()
+def _tables(gathered: Gathered) -> tuple[Table, Table, Table]:
+    """Marks, arrows and counters as they were gathered: narrow, and joined only when they are needed."""
+    return gathered.marks, gathered.groups.get(Group.FLOW, Table()), gathered.groups.get(Group.COUNTER, Table())
 
 
 def times(gathered: Gathered) -> tuple[I64, NDArray[np.int32]] | None:
     """Times (µs, ps) of all marks and counters; None if there is none. An arrow alone is nothing to show."""
-    marks, _, counters = _columns(gathered)
-    held = [columns for columns in (marks, counters) if columns is not None]
+    marks, _, counters = _tables(gathered)
+    held = [part for part in (marks, counters) if part.rows]
     if not held:
         return None
-    return np.concatenate([c["us"] for c in held]), np.concatenate([c["ps"] for c in held])
+    return np.concatenate([part.copy("us") for part in held]), np.concatenate([part.copy("ps") for part in held])
 
 
 def seen(gathered: Gathered, axis: Axis) -> Iterator[tuple[U32, I64]]:
     """Lanes and times at which something was marked on a thread."""
-    for columns in _columns(gathered)[:2]:
-        if columns is not None:
-            yield columns["lane"], axis.place(columns["us"], columns["ps"])
+    for held in _tables(gathered)[:2]:
+        if held.rows:
+            yield held.copy("lane"), axis.place(held.copy("us"), held.copy("ps"))
 
 
 def place(gathered: Gathered, tracks: Tracks) -> dict[str, U32]:
     """Track of each mark and arrow."""
-    marks, arrows, _ = _columns(gathered)
-    return {what: tracks.of_marks(columns["lane"]) for what, columns in ((MARKS, marks), (ARROWS, arrows)) if columns is not None}
+    marks, arrows, _ = _tables(gathered)
+    return {what: tracks.of_marks(held.copy("lane")) for what, held in ((MARKS, marks), (ARROWS, arrows)) if held.rows}
 
 
 def fill(context: Context, track: dict[str, U32]) -> None:
     """Fill instants, memory, flows and counters of the profile."""
-    marks, arrows, counters = _columns(context.gathered)
-    if marks is not None:
-        _fill_marks(context, marks, track[MARKS])
-    if arrows is not None:
-        _fill_arrows(context, arrows, track[ARROWS])
-    if counters is not None:
-        _fill_counters(context, counters)
+    marks, arrows, counters = _tables(context.gathered)
+    if marks.rows:
+        _fill_marks(context, marks.join(), track.pop(MARKS))
+        give_back()
+    if arrows.rows:
+        _fill_arrows(context, arrows, track.pop(ARROWS))
+        give_back()
+    if counters.rows:
+        _fill_counters(context, counters.join())
 
 
 def _fill_marks(context: Context, marks: Columns, track: U32) -> None:
     time = context.axis.place(marks["us"], marks["ps"])
-    memory = _joined(context.gathered, Group.MEMORY)
+    held_memory = context.gathered.table(Group.MEMORY)
+    memory = None if held_memory is None else held_memory.join()
     names = list(context.gathered.names)
     plain = np.ones(time.size, bool)
     if memory is not None:
@@ -83,21 +80,20 @@ def _fill_marks(context: Context, marks: Columns, track: U32) -> None:
         held = (memory["bytes"] != NULL) & of_memory[memory["row"]]
         rows = memory["row"][held]
         plain[rows] = False
-        rows_order = np.argsort(time[rows], kind="stable")
-        rows = rows[rows_order]
-        values = {key: value[held][rows_order] for key, value in memory.items()}
+        in_time = np.flatnonzero(held)[np.argsort(time[rows], kind="stable")]
+        rows = memory["row"][in_time]
         out = marks["name"][rows] == (names.index(OUT_OF_MEMORY) if OUT_OF_MEMORY in names else -1)
         context.profile.memory = table(
             MEMORY,
             {
                 "time_ps": time[rows],
                 "track": track[rows],
-                "bytes": nullable(values["bytes"]),
-                "address": nullable(values["address"]),
-                "allocated_bytes": nullable(values["allocated"]),
-                "reserved_bytes": nullable(values["reserved"]),
-                "device_type": _narrow(values["device_type"]),
-                "device_id": _narrow(values["device_id"]),
+                "bytes": nullable(memory.pop("bytes")[in_time]),
+                "address": nullable(memory.pop("address")[in_time]),
+                "allocated_bytes": nullable(memory.pop("allocated")[in_time]),
+                "reserved_bytes": nullable(memory.pop("reserved")[in_time]),
+                "device_type": _narrow(memory.pop("device_type")[in_time]),
+                "device_id": _narrow(memory.pop("device_id")[in_time]),
                 "out_of_memory": out,
             },
         )
@@ -125,21 +121,23 @@ def _names(context: Context, name: U32, lane: U32) -> U32:
     return np.array(rows, np.uint32)[named.of_slice]
 
 
-def _fill_arrows(context: Context, arrows: Columns, track: U32) -> None:
-    ids = pl.Series(arrows["id"]).cast(pl.String)
-    spelled = arrows["id_text"]
+def _fill_arrows(context: Context, arrows: Table, track: U32) -> None:
+    time = pl.Series(context.axis.place(arrows.column("us"), arrows.column("ps")))
+    ids = pl.Series(arrows.column("id")).cast(pl.String)
+    spelled = arrows.column("id_text")
     if spelled.any():
         texts = pl.Series([text.decode("utf-8", "replace") for text in context.gathered.texts], dtype=pl.String)
         written = texts.gather(spelled)
         ids = pl.select(pl.when(pl.lit(pl.Series(spelled != 0))).then(pl.lit(written)).otherwise(pl.lit(ids))).to_series()
+    del spelled
     categories = pl.Series([category for _, category, _, _ in context.lanes], dtype=pl.String)
     context.profile.flows = table(
         FLOWS,
         {
             "id": ids,
-            "cat": categories.gather(arrows["lane"]),
-            "phase": arrows["what"].astype(np.uint8) - np.uint8(FLOW_START),
-            "time_ps": context.axis.place(arrows["us"], arrows["ps"]),
+            "cat": categories.gather(arrows.column("lane")),
+            "phase": arrows.column("what").astype(np.uint8) - np.uint8(FLOW_START),
+            "time_ps": time,
             "track": track,
         },
     )

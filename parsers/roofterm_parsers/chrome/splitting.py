@@ -24,7 +24,8 @@ LONGEST_HEADER_BYTES = 64 << 20
 LONGEST_EVENT_BYTES = 32 << 20
 """Text without the end of an event for longer than this is cut where it is: no event is that long."""
 _READ_BYTES = 1 << 20
-_WINDOW = 64 << 10
+_WINDOW = 8 << 10
+"""Looked through first for the end of an event"""
 
 _EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[')
 _CUT = re.compile(rb'\}\s*,\s*(?=\{\s*"(?:ph|name|cat|pid|tid|ts|dur|id|args|bp|s)")')

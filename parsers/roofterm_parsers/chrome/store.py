@@ -55,11 +55,16 @@ class Table:
 
     def column(self, name: str) -> NDArray[Any]:
         """A column joined; its parts are given up, so that it can be taken once."""
+        out = self.copy(name)
+        self.bytes -= sum(part.values.nbytes for part in self._parts.pop(name))
+        return out
+
+    def copy(self, name: str) -> NDArray[Any]:
+        """A column joined, which stays."""
         out = np.empty(self.rows, self._types[name])
         at = 0
-        for part in self._parts.pop(name):
+        for part in self._parts[name]:
             part.fill(out[at : at + part.size])
-            self.bytes -= part.values.nbytes
             at += part.size
         return out
 
