@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import polars as pl
@@ -44,12 +45,19 @@ def map_frame(path: Path, schema: pl.Schema, *, copied: bool = False) -> pl.Data
 
     Raises ValueError, OSError or a PolarsError for a file that is damaged, or holds something else.
     """
+    with path.open("rb") as file:
+        return map_file(file, schema, copied=copied)
+
+
+def map_file(file: BinaryIO, schema: pl.Schema, *, copied: bool = False) -> pl.DataFrame:
+    """As `map_frame`, of an open file, which may have been deleted since."""
     if not copied and all(kind in _NUMPY for kind in schema.values()):
-        frame = _mapped(np.memmap(path, dtype=np.uint8, mode="r"), schema)
+        frame = _mapped(np.memmap(file, dtype=np.uint8, mode="r"), schema)
     else:
-        frame = pl.read_ipc(path)
+        file.seek(0)
+        frame = pl.read_ipc(file)
     if frame.schema != schema:
-        raise ValueError(f"{path.name} has other columns: {frame.schema}")
+        raise ValueError(f"{Path(file.name).name} has other columns: {frame.schema}")
     return frame
 
 

@@ -13,20 +13,21 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import BinaryIO
 
 import msgspec
 import numpy as np
 import polars as pl
 
-from roofterm_parsers.arrow_map import map_frame, write_frame
+from roofterm_parsers.arrow_map import map_file, map_frame, write_frame
 from roofterm_parsers.deflate import crc32
 from roofterm_parsers.errors import Interrupted
 from roofterm_parsers.inputs import Input
 from roofterm_parsers.profile import FRAMES, PARSER_VERSION, Profile, Source, Warning
 
-FORMAT = 1
+FORMAT = 2
 """Of the entries themselves."""
 LIMIT_BYTES = 4 << 30
 """Of all entries together: beyond it the longest unused go."""
@@ -34,6 +35,8 @@ WORTH_BYTES = 8_000_000
 WORTH_SECONDS = 0.5
 """A profile is kept if its files are larger than this, or took longer to read; below, reading anew is as fast."""
 
+_AT_ONCE = ("slices", "tracks", "names")
+"""Frames that whatever opens a profile asks for; mapping them shows too whether this version reads what another wrote."""
 _META = "meta.json"
 _TAG = "CACHEDIR.TAG"
 _TAG_TEXT = "Signature: 8a477f597d28d172789f06886806bc55\n# Profiles kept by roofterm; safe to delete. See bford.info/cachedir\n"
@@ -56,6 +59,8 @@ class Entry(msgspec.Struct, frozen=True):
 class _Frame(msgspec.Struct, frozen=True):
     bytes: int
     crc: int
+    columns: str
+    """names and types, as they were when it was written"""
 
 
 class _Meta(msgspec.Struct, frozen=True):
@@ -155,15 +160,26 @@ def clear() -> int:
 
 
 def _load(entry: Path, inputs: Sequence[Input]) -> Profile:
+    """The profile in an entry, all of it checked. Frames but for the slices wait until they are used, their files open."""
     meta = _read_meta(entry)
     copied = _is_remote_disk(entry)
-    frames: dict[str, Any] = {}
+    sources, warnings = _under_present_names(meta, inputs)
+    profile = Profile(sources=sources, warnings=warnings, zero_unix_ns=meta.zero_unix_ns, from_cache=True)
     for name, kept in meta.frames.items():
         path = entry / f"{name}.arrow"
         _check(path, kept)
-        frames[name] = map_frame(path, FRAMES[name], copied=copied)
-    sources, warnings = _under_present_names(meta, inputs)
-    return Profile(sources=sources, warnings=warnings, zero_unix_ns=meta.zero_unix_ns, from_cache=True, **frames)
+        if kept.columns != _columns(name):
+            raise ValueError(f"{path.name} has other columns")
+        if copied or name in _AT_ONCE:
+            setattr(profile, name, map_frame(path, FRAMES[name], copied=copied))
+        else:
+            profile.defer(name, partial(_read_later, path.open("rb"), FRAMES[name]))
+    return profile
+
+
+def _read_later(file: BinaryIO, schema: pl.Schema) -> pl.DataFrame:
+    with file:
+        return map_file(file, schema)
 
 
 def _under_present_names(meta: _Meta, inputs: Sequence[Input]) -> tuple[list[Source], list[Warning]]:
@@ -186,7 +202,7 @@ def _write(folder: Path, profile: Profile, inputs: Sequence[Input], stopped: Cal
             path = folder / f"{name}.arrow"
             write_frame(frame, path)
             _sync(path)
-            frames[name] = _Frame(path.stat().st_size, _crc(path))
+            frames[name] = _Frame(path.stat().st_size, _crc(path), _columns(name))
     paths = {source.path for source in profile.sources}
     meta = _Meta(
         created_unix_s=time.time(),
@@ -212,6 +228,10 @@ def _read_meta(entry: Path) -> _Meta:
 def _check(path: Path, kept: _Frame) -> None:
     if path.stat().st_size != kept.bytes or _crc(path) != kept.crc:
         raise ValueError(f"{path.name} is damaged")
+
+
+def _columns(name: str) -> str:
+    return ", ".join(f"{column} {kind}" for column, kind in FRAMES[name].items())
 
 
 def _crc(path: Path) -> int:

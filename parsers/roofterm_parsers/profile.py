@@ -7,8 +7,9 @@ is its row in `slices`, a track's its row in `tracks`, and so on. Unknown is nul
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import polars as pl
@@ -60,7 +61,7 @@ __all__ = [
     "empty",
 ]
 
-PARSER_VERSION = 8
+PARSER_VERSION = 9
 """Raise it when a parser reads the same bytes into different frames: cached profiles of other versions are read anew."""
 
 DEVICE_ALONE = "device_alone"
@@ -464,7 +465,7 @@ def _frame(name: str) -> Any:
 
 @dataclass(slots=True)
 class Profile:
-    """A profile as frames. Side tables are keyed by slice id and ordered by it."""
+    """A profile as frames. Side tables are keyed by slice id and ordered by it. Frames of a kept profile are read as they are used."""
 
     sources: list[Source] = field(default_factory=list)
     warnings: list[Warning] = field(default_factory=list)
@@ -504,6 +505,23 @@ class Profile:
     instants: pl.DataFrame = _frame("instants")
     devices: pl.DataFrame = _frame("devices")
     steps: pl.DataFrame = _frame("steps")
+
+    _pending: dict[str, Callable[[], pl.DataFrame]] = field(default_factory=dict, repr=False, compare=False)
+
+    def defer(self, name: str, read: Callable[[], pl.DataFrame]) -> None:
+        """Have a frame read when it is first asked for, by `read`, which must not fail."""
+        self._pending[name] = read
+        delattr(self, name)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Python asks here for what is not there: a frame that waits to be read."""
+            if name not in FRAMES or name not in self._pending:
+                raise AttributeError(f"a Profile has no {name}")
+            frame = self._pending[name]()
+            setattr(self, name, frame)
+            return frame
 
     def frames(self) -> dict[str, pl.DataFrame]:
         """All frames by name, in the order of `FRAMES`."""

@@ -16,7 +16,7 @@ import pytest
 from roofterm_parsers import arrow_map, cache
 from roofterm_parsers.inputs import Input
 from roofterm_parsers.opening import open_profile
-from roofterm_parsers.profile import FRAMES, PARSER_VERSION, Profile, Source, Warning
+from roofterm_parsers.profile import FRAMES, PARSER_VERSION, Profile, Source, Warning, empty
 from tests.unit.test_merging import made
 from tests.xspace import Plane, space, tpu_plane
 
@@ -392,3 +392,33 @@ def test_a_profile_without_its_host_is_not_kept(tmp_path: Path, home: Path, monk
     assert files(home) == []
     assert open_profile(path).tracks.height == 2
     assert open_profile(path, device_alone=True).tracks.height == 2
+
+
+def test_frames_of_a_kept_profile_outlive_their_entry(home: Path) -> None:
+    """Another roofterm may throw the entry away while this one still has frames to read."""
+    written = a_profile()
+    key = kept(written, an_input())
+    profile, _ = cache.load(key, [an_input()])
+    assert profile is not None
+    cache.clear()
+    assert not any(folder.is_dir() for folder in home.iterdir())
+    for name, frame in written.frames().items():
+        assert getattr(profile, name).equals(frame), name
+
+
+def test_a_frame_is_read_when_it_is_first_asked_for() -> None:
+    asked: list[str] = []
+    frame = empty("ops").clear(3)
+
+    def read() -> pl.DataFrame:
+        asked.append("ops")
+        return frame
+
+    profile = Profile()
+    profile.defer("ops", read)
+    assert asked == []
+    assert profile.ops is frame
+    assert profile.frames()["ops"] is frame
+    assert asked == ["ops"]
+    with pytest.raises(AttributeError):
+        _ = profile.nothing_of_this_name  # type: ignore[attr-defined]

@@ -26,7 +26,7 @@ CODED_BYTES = 250
 _QUIET, _BLANK = 255, 254
 _NO_FIELDS: Lane = ("", "", "", "")
 """lane of an event without any fields, as JAX writes it at the end"""
-_TEXT_COLUMNS = {
+TEXT_COLUMNS = {
     Group.OP: ("signature", "caller"),
     Group.WORK: ("shape",),
     Group.LAUNCH: ("shape", "kernel"),
@@ -111,7 +111,7 @@ class Gathered:
         for group, values in block.groups.items():
             values = dict(values)
             row = values.pop("row")
-            for column in _TEXT_COLUMNS.get(Group(group), ()):
+            for column in TEXT_COLUMNS.get(Group(group), ()):
                 values[column] = own.texts[values[column]]
             if group in (Group.FLOW, Group.COUNTER):
                 values |= {"us": us[row], "ps": ps[row], "lane": lane[row], "name": name[row], "what": what[row]}
