@@ -3,18 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import polars as pl
 
+from roofterm.report.as_json import rows_of
 from roofterm.results import StepRow
+
+if TYPE_CHECKING:
+    from roofterm.analysis.study import Study
 
 STEPS_HEAD: dict[str, Any] = {"schema": "roofterm.steps/1"}
 """Keys of the JSON before its rows."""
 
 _KINDS = {"name": pl.String, "phase": pl.String, "rank": pl.Int64, "launches": pl.Int64, "complete": pl.Boolean, "steady": pl.Boolean}
 _SCHEMA = pl.Schema({name: _KINDS.get(name, pl.Float64)() for name in StepRow.__struct_fields__})
+
+
+def steps_head(study: Study) -> dict[str, Any]:
+    """Keys of the JSON before its rows, with what stands beside them: phases, and other tools' breakdowns."""
+    return STEPS_HEAD | {"phases": rows_of(phase_table(study)), "other_tools": study.other_tools()}
+
+
+def phase_table(study: Study) -> pl.DataFrame:
+    """Where each step's time goes by phase, with the step's name."""
+    found = study.phase_breakdown()
+    return found.with_columns(name=study.profile.steps["name"].gather(found["step"]))
 
 
 def step_table(rows: Sequence[StepRow]) -> pl.DataFrame:

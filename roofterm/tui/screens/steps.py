@@ -9,8 +9,9 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 
 from roofterm.analysis.filters import parse, subset
-from roofterm.report.step_table import STEPS_HEAD, step_table
-from roofterm.tui.exporting import Export, rows_export
+from roofterm.report.files import json_bytes
+from roofterm.report.step_table import step_table, steps_head
+from roofterm.tui.exporting import Export, TableExport
 from roofterm.tui.frames import steps_frame
 from roofterm.tui.opened import Opened
 from roofterm.tui.rows import Rows, chosen_rows, place_of
@@ -67,8 +68,8 @@ class StepsPage(TablePage):
     def export(self) -> Export | None:
         if self.rows is None:
             return None
-        steps = step_table(self.opened.steps)
-        return rows_export("steps", self.rows._replace(frame=steps), STEPS_HEAD)
+        steps, order, study = step_table(self.opened.steps), self.rows.order, self.opened.study
+        return TableExport("steps", lambda: steps[order], lambda table: json_bytes(table, steps_head(study)))
 
     def _ask(self, state: ViewState, sort: Sort | None) -> Rows:
         asked, _ = subset(parse(state.filter), FIELDS)
