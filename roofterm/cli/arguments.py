@@ -102,15 +102,20 @@ COMMANDS = (
     Command(
         "ops",
         "ops",
-        "one table: kernels, ops, categories, modules, HLO instructions, collectives, gaps or iterations",
+        "one table: kernels, ops, categories, modules, HLO instructions, collectives, gaps, iterations or XProf's op profile",
         (
             _value(
                 "--by",
-                help="kernel (default), op, category, module, hlo, collective, gap or iteration",
-                choices=("kernel", "op", "category", "module", "hlo", "collective", "gap", "iteration"),
+                help="kernel (default), op, category, module, hlo, collective, gap, iteration, or op_profile: XProf's tree",
+                choices=("kernel", "op", "category", "module", "hlo", "collective", "gap", "iteration", "op_profile"),
                 default="kernel",
             ),
-            _value("--group", help="split the rows of ops by input shape, Python stack or module", choices=("shape", "stack", "module")),
+            _value(
+                "--group",
+                help="split the rows of ops by input shape, Python stack or module; those of op_profile by program (default), category "
+                "or provenance",
+                choices=("shape", "stack", "module", "program", "category", "provenance"),
+            ),
             *ANY,
         ),
     ),

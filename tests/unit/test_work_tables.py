@@ -92,3 +92,28 @@ def test_both_are_tables_of_the_command(capsysbinary: pytest.CaptureFixture[byte
     assert main(["ops", sample, "--by", "hlo", "--where", "hlo:fusion", "--format", "json", "--no-cache", "-q"]) == 0
     rows = json.loads(capsysbinary.readouterr().out)["rows"]
     assert pl.DataFrame(rows)["hlo_category"].str.contains("fusion").all()
+
+
+def test_xprofs_op_profile_is_a_table_of_the_command(capsysbinary: pytest.CaptureFixture[bytes]):
+    """Each node before its children, with their times in it; the sample's five programs' time is its maker's."""
+    sample = str(SAMPLES / "decoder_tpu_synthetic.xplane.pb")
+    assert main(["ops", sample, "--by", "op_profile", "--group", "category", "--format", "json", "--no-cache", "-q"]) == 0
+    answer = json.loads(capsysbinary.readouterr().out)
+    assert (answer["by"], answer["group"], answer["version"]) == ("op_profile", "category", "2.24.2")
+    rows = {row["node"].replace("\t", "/"): row for row in answer["rows"]}
+    made = json.loads((SAMPLES / "decoder_tpu_synthetic.expected.json").read_text())["ops"]
+    infeed = rows["by_category/infeed/infeed.1"]
+    assert (infeed["depth"], infeed["calls"], infeed["total_us"]) == (2, made["infeed.1"]["calls"], made["infeed.1"]["total_us"])
+    assert infeed["wasted_us"] == pytest.approx(infeed["total_us"], rel=1e-3)  # it neither computes nor moves much
+    assert rows["by_category/infeed"]["total_us"] == infeed["total_us"]
+
+
+def test_a_grouping_belongs_to_its_table(capsys: pytest.CaptureFixture[str]):
+    sample = str(SAMPLES / "decoder_tpu_synthetic.xplane.pb")
+    for words in (
+        ["--by", "hlo", "--group", "category"],
+        ["--by", "op_profile", "--group", "shape"],
+        ["--by", "op_profile", "--where", "x"],
+    ):
+        assert main(["ops", sample, *words, "--no-cache", "-q"]) == 2
+    assert "--by op_profile shows a tree whole" in capsys.readouterr().err
