@@ -45,6 +45,8 @@ class RowIndex:
         self._words: dict[str, Words | None] = {}
         self._lowered: dict[str, pl.Series | None] = {}
         self._masks: OrderedDict[Atom, Mask] = OrderedDict()
+        self._held: tuple[tuple[str, object], Rows] | None = None
+        """the value last looked for, with its rows"""
         self._locks: dict[str, Lock] = {}
 
     def rows(self, wanted: Filter, sort: tuple[str, bool] | None) -> Rows:
@@ -76,6 +78,13 @@ class RowIndex:
         """Which rows pass. Raises FilterError for a field that no column answers."""
         terms = [self._term(term) for term in wanted.terms]
         return reduce(and_, terms) if terms else np.ones(self.frame.height, np.bool_)
+
+    def holding(self, column: str, value: object) -> Rows:
+        """Rows with this value."""
+        key = (column, value)
+        if self._held is None or self._held[0] != key:
+            self._held = (key, np.flatnonzero((self.frame[column] == value).fill_null(False).to_numpy()))
+        return self._held[1]
 
     def missing(self, columns: Sequence[str]) -> list[str]:
         """Those of some columns whose order nobody has asked for."""

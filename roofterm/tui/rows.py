@@ -29,6 +29,8 @@ class Rows(NamedTuple):
     frame: pl.DataFrame
     order: NDArray[np.int64]
     not_asked: str
+    kept: RowIndex
+    """what is worked out about the frame"""
 
 
 def chosen_rows(frame: pl.DataFrame, wanted: Filter, sort: Sort | None) -> Rows:
@@ -62,7 +64,7 @@ def table_rows(
 def _chosen(index: RowIndex, wanted: Filter, sort: Sort | None) -> Rows:
     answered, rest = split_by_columns(wanted, index.frame.columns)
     by = (sort.column, sort.descending) if sort is not None and is_sortable(index.frame, sort.column) else None
-    return Rows(index.frame, index.rows(answered, by), rest.text)
+    return Rows(index.frame, index.rows(answered, by), rest.text, index)
 
 
 def is_sortable(frame: pl.DataFrame, column: str) -> bool:
@@ -78,7 +80,7 @@ def place_of(rows: Rows, column: str, value: object) -> int | None:
     """Place, in the order shown, of the first row with this value."""
     if column not in rows.frame.columns or value is None:
         return None
-    hits = np.flatnonzero((rows.frame[column] == value).fill_null(False).to_numpy())
+    hits = rows.kept.holding(column, value)
     if hits.size == 0:
         return None
     places = np.flatnonzero(rows.order == hits[0] if hits.size == 1 else np.isin(rows.order, hits))

@@ -120,6 +120,12 @@ def test_rows_pass_the_filter_and_are_in_order():
     assert RowIndex(FRAME).rows(parse("cat:gemm"), None).tolist() == [row for row in range(60) if row % 10 == 0]
 
 
+def test_rows_with_a_value_are_found_again():
+    index = RowIndex(FRAME)
+    for column, value in (("category", "gemm"), ("category", "gemm"), ("bound_by", "hbm"), ("category", "nothing")):
+        assert index.holding(column, value).tolist() == [row for row in range(60) if FRAME[column][row] == value]
+
+
 def test_a_field_without_a_column_is_refused():
     with pytest.raises(FilterError, match="no dtype"):
         RowIndex(FRAME).mask(parse("dtype:bf16"))
