@@ -3,6 +3,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from roofterm.analysis.findings import rules
 from roofterm.cli.main import main
 from roofterm.glossary import find, glossary, nearest
 from roofterm.results import (
@@ -121,3 +122,11 @@ def test_explain_prints_definition_and_source(capsys: pytest.CaptureFixture[str]
 def test_explain_of_nothing_known_is_a_usage_error(capsys: pytest.CaptureFixture[str]):
     assert main(["explain", "mfu_pcx"]) == 2
     assert "mfu_pct" in capsys.readouterr().err
+
+
+def test_every_finding_can_be_explained(capsys: pytest.CaptureFixture[str]):
+    for one in rules().values():
+        assert main(["explain", one.id]) == 0
+        shown = " ".join(capsys.readouterr().out.split())
+        assert one.question in shown
+        assert f"source: {one.source}" in shown
