@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from roofterm.analysis.bounds import ABOVE_PCT, AT_ROOF_PCT, RESOURCES, Caches, caches_of, level_rates
 from roofterm.analysis.categories import TITLES
@@ -101,26 +102,33 @@ def with_shares(rows: pl.DataFrame, seconds: pl.Expr | None = None, more: Sequen
 
     `seconds`: the time that counts, if it is not `rate_ps` (a program's window); `more`: further resources (launch).
     """
-    time_s = (pl.col("rate_ps") / PS) if seconds is None else seconds
-    finite = time_s > 0
+    time_s = rows.select(((pl.col("rate_ps") / PS) if seconds is None else seconds).alias("time_s"))["time_s"].to_numpy()
     resources = (*RESOURCES, *more)
-    shares = rows.select(pl.when(finite).then(100 * pl.col(f"{resource}_s") / time_s).alias(resource) for resource in resources)
-    best = pl.col("best")
-    bound_by = pl.coalesce(pl.when(pl.col(resource) == best).then(pl.lit(resource)) for resource in resources)
-    shares = shares.with_columns(best=pl.max_horizontal(resources)).select(
-        pct_of_peak_flops="compute",
-        pct_of_peak_bw=pl.max_horizontal(level for level in LEVELS if level not in ("link", "pcie")),
-        bound_by=pl.when(best > 0).then(bound_by),
-    )
-    rows = rows.with_columns(
-        shares["pct_of_peak_flops"], shares["pct_of_peak_bw"], pct_of_roof=pl.when(finite).then(100 * pl.col("bound_s") / time_s)
-    )
-    rows = rows.with_columns(shares["bound_by"])
-    at_roof = pl.col("pct_of_roof") >= AT_ROOF_PCT
+    needed = np.array([rows[f"{resource}_s"].to_numpy() for resource in resources], np.float64)
+    finite = time_s > 0
+    time_s = np.where(finite, time_s, np.nan)
+    shares = np.where(np.isnan(needed), -np.inf, 100 * needed / time_s)
+    shares[:, ~finite] = -np.inf
+    first = shares.argmax(axis=0)
+    best = shares.max(axis=0)
+    memories = [at for at, resource in enumerate(resources) if resource in LEVELS and resource not in ("link", "pcie")]
+    pct_of_roof = 100 * rows["bound_s"].to_numpy() / time_s
+    bound_by = [resources[at] if share > 0 else None for at, share in zip(first, best, strict=True)]
+    at_roof = pct_of_roof >= AT_ROOF_PCT
+    limits = list(zip(bound_by, at_roof.tolist(), strict=True))
     return rows.with_columns(
-        limiter=pl.when(at_roof).then("bound_by").when(pl.col("bound_by").is_not_null()).then(pl.lit("latency")),
-        limit=pl.when(at_roof).then("bound_by").otherwise(pl.col("bound_by") + "?"),
+        _known("pct_of_peak_flops", shares[resources.index("compute")]),
+        _known("pct_of_peak_bw", shares[memories].max(axis=0)),
+        _known("pct_of_roof", pct_of_roof),
+        pl.Series("bound_by", bound_by, dtype=pl.String),
+        pl.Series("limiter", [one if near or one is None else "latency" for one, near in limits], dtype=pl.String),
+        pl.Series("limit", [one if near or one is None else f"{one}?" for one, near in limits], dtype=pl.String),
     )
+
+
+def _known(name: str, shares: NDArray[np.float64]) -> pl.Series:
+    """Shares, null where there is none."""
+    return pl.Series(name, np.where(np.isfinite(shares), shares, np.nan), nan_to_null=True)
 
 
 def _tick_ps(profile: Profile) -> int:

@@ -220,7 +220,7 @@ def _nothing(name: str) -> pl.Expr:
 def _microseconds(times: pl.Series) -> pl.Series:
     """Picoseconds as microseconds, rounded once (a frame's own division multiplies by the inverse)."""
     values = times.cast(pl.Float64).to_numpy() / US
-    return pl.Series(times.name.removesuffix("_ps") + "_us", values).fill_nan(None)
+    return pl.Series(times.name.removesuffix("_ps") + "_us", values, nan_to_null=True)
 
 
 _SIZES = tuple(f"{prefix}_{axis}" for prefix in ("grid", "block") for axis in "xyz")

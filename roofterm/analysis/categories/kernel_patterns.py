@@ -9,6 +9,8 @@ to letter case unless they begin with (?i). Rules are tried in order: the first 
 
 from __future__ import annotations
 
+import re
+
 from roofterm.analysis.categories.kinds import Category
 
 _C = Category
@@ -17,7 +19,20 @@ _C = Category
 def alternatives(words: str) -> str:
     """One regular expression of alternatives separated by blanks."""
     flag, *rest = words.split()
-    return flag + "|".join(rest) if flag == "(?i)" else "|".join([flag, *rest])
+    return _ascii(flag + "|".join(rest) if flag == "(?i)" else "|".join([flag, *rest]))
+
+
+_ASCII = {r"\w": "0-9A-Za-z_", r"\d": "0-9", r"\s": r" \t\n\v\f\r"}
+
+
+def _ascii(pattern: str) -> str:
+    r"""The pattern with \w, \d and \s of ASCII: names of kernels are, and the letters of all scripts make half the cost of a pattern."""
+    parts, inside = [], False
+    for part in re.findall(r"\\.|[^\\]", pattern):
+        inside = part == "[" or (inside and part != "]")
+        known = _ASCII.get(part)
+        parts.append(part if known is None else known if inside else f"[{known}]")
+    return "".join(parts)
 
 
 CATEGORY_PATTERNS: tuple[tuple[Category, str], ...] = (
