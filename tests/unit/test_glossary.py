@@ -55,6 +55,7 @@ NAMES = {
     "note",
     "on_device",
     "op",
+    "operands",
     "path",
     "peak_op",
     "peak_step",
@@ -76,6 +77,7 @@ NAMES = {
     "threads",
     "time_per_unit_us",
     "time_us",
+    "users",
 }
 
 
