@@ -117,6 +117,25 @@ def _triple(prefix: str) -> pl.Expr:
     return pl.concat_str([pl.col(f"{prefix}_{axis}").cast(pl.String) for axis in "xyz"], separator=",")
 
 
+def step_number(study: Study, slice_id: int) -> int | None:
+    """Number of the step of one slice, as in the column `step`."""
+    profile = study.profile
+    counted = study.work.filter(pl.col("slice") == slice_id)["step"]
+    if counted.len():
+        return None if counted[0] is None else int(profile.steps["number"][int(counted[0])])
+    track = profile.tracks.row(int(profile.slices["track"][slice_id]), named=True)
+    if track["device"] is not None:
+        return None
+    begin = int(study.start_ps[slice_id])
+    inside = profile.steps.filter(
+        pl.col("device").is_null()
+        & (pl.col("source") == track["source"])
+        & (pl.col("start_ps") <= begin)
+        & (begin < pl.col("start_ps") + pl.col("dur_ps"))
+    )
+    return int(inside.sort("start_ps")["number"][-1]) if inside.height else None
+
+
 def _step_numbers(study: Study) -> pl.Series:
     """Number of the step of each slice: of device work that of its launch, of a host slice the one in which it starts."""
     profile = study.profile

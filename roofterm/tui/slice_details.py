@@ -8,6 +8,7 @@ import msgspec
 import polars as pl
 
 from roofterm.analysis.categories import TITLES
+from roofterm.analysis.slice_table import step_number
 from roofterm.text.units import bytes_text, count, duration_us, pct
 from roofterm.tui.widgets.detail import Details, Fact
 from roofterm_parsers.profile import WORK_KINDS
@@ -31,6 +32,7 @@ def slice_details(study: Study, slice_id: int) -> Details:
         Fact("self", duration_us(int(study.self_ps[slice_id]) * US_PER_PS), "its length less what lies in it on its own track"),
         Fact("start", duration_us(row["start_ps"] * US_PER_PS), "from the profile's zero"),
         Fact("track", _track(track)),
+        *_step(study, slice_id),
         *_links(study, slice_id),
         *_kernel(profile.kernels, slice_id),
         *_copy(profile.copies, slice_id),
@@ -41,6 +43,12 @@ def slice_details(study: Study, slice_id: int) -> Details:
         *(Fact("hint", text) for text in study.hints(slice_id)),
     ]
     return Details(_name(study, slice_id), facts)
+
+
+def _step(study: Study, slice_id: int) -> list[Fact]:
+    number = step_number(study, slice_id) if study.profile.steps.height else None
+    about = "of device work the step that launched it, of a host slice the one in which it starts"
+    return [] if number is None else [Fact("step", str(number), about)]
 
 
 def _chain(study: Study, slice_id: int) -> list[Fact]:

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 from roofterm.analysis.scope import Scope
-from roofterm.analysis.slice_table import SLICES, chosen_slices, slice_table
+from roofterm.analysis.slice_table import SLICES, chosen_slices, slice_table, step_number
 from roofterm.analysis.study import Study
 from roofterm.cli.main import main
 from roofterm.report import slice_files
@@ -236,3 +236,11 @@ def test_the_same_profile_gives_the_same_bytes(tmp_path: Path):
         assert run(str(SAMPLE), "-o", str(tmp_path / f"{name}.trace.json.gz"), "--where", "nccl") == 0
     assert (tmp_path / "a.trace.json.gz").read_bytes() == (tmp_path / "b.trace.json.gz").read_bytes()
     assert gzip.decompress((tmp_path / "a.trace.json.gz").read_bytes()).startswith(b'{"schemaVersion":1')
+
+
+def test_the_step_of_one_slice_is_that_of_its_row():
+    study = Study(open_profile(SAMPLE, cache=False))
+    table = slice_table(study, np.ones(study.profile.slices.height, np.bool_))
+    ids = range(0, table.height, 97)
+    assert [step_number(study, one) for one in ids] == [table["step"][one] for one in ids]
+    assert {table["step"][one] for one in ids} > {None, 12}

@@ -9,6 +9,7 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 
 from roofterm.analysis.filters import parse, subset
+from roofterm.analysis.slice_table import step_number
 from roofterm.report.files import json_bytes
 from roofterm.report.step_table import step_table, steps_head
 from roofterm.tui.exporting import Export, TableExport
@@ -52,8 +53,13 @@ class StepsPage(TablePage):
     def settle(self, state: ViewState) -> None:
         if self.rows is None:
             return
-        place = place_of(self.rows, "step", int(state.step)) if state.step and state.step.isdigit() else None
+        number = int(state.step) if state.step and state.step.isdigit() else self._step_of(state.selection)
+        place = None if number is None else place_of(self.rows, "step", number)
         self.table.go(state.places.get(self.SCREEN, self.table.cursor) if place is None else place)
+
+    def _step_of(self, chosen: Selection | None) -> int | None:
+        """The step of the slice that was selected elsewhere."""
+        return None if chosen is None or chosen.slice is None else step_number(self.opened.study, chosen.slice)
 
     def status(self) -> tuple[str, str]:
         if self.rows is None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from rich.color import Color
-
 from roofterm.text.safe import ascii_text, cell_width, safe_text
 from roofterm.tui.capabilities import GlyphSet
+from roofterm.tui.legible import luminance
 
 NO_CATEGORY = 255
 """Category code of a cell or a point that has none."""
@@ -127,7 +126,4 @@ def contrast(colour: str) -> str:
     """Black or white, whichever is read better on a colour: by its relative luminance (WCAG 2.2)."""
     if colour == "default":
         return "default"
-    channels = [c / 255 for c in Color.parse(colour).get_truecolor()]
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
-    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-    return "black" if luminance > 0.179 else "white"
+    return "black" if luminance(colour) > 0.179 else "white"

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 from rich.style import Style
 from textual.events import Click
 from textual.strip import Strip
 
+from roofterm.tui.legible import LEAST_RATIO, ratio
 from roofterm.tui.messages import EdgeReached, RowHighlighted
 from roofterm.tui.widgets.line_widget import LineWidget, Piece
 
@@ -126,6 +128,11 @@ class LineList(LineWidget, can_focus=True):
         self.top = max(0, min(self.top, len(self.lines) - height))
 
 
+@cache
 def under(style: Style, cursor: Style) -> Style:
-    """A piece's own style where the cursor stands on it."""
-    return style + (Style(reverse=True) if cursor.reverse else Style(bgcolor=cursor.bgcolor))
+    """A piece's own style where the cursor stands on it, in the cursor's colour if its own could not be read there."""
+    if cursor.reverse:
+        return style + Style(reverse=True)
+    back = cursor.bgcolor
+    own = style.color is None or back is None or ratio(style.color.name, back.name) >= LEAST_RATIO
+    return style + Style(color=None if own else cursor.color, bgcolor=back)
