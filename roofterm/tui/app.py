@@ -5,7 +5,6 @@ Importing this module loads neither polars nor numpy nor the analysis: those com
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import os
 import sys
@@ -18,7 +17,7 @@ from rich.style import Style
 from textual.app import App, SystemCommand
 from textual.binding import BindingType
 from textual.command import CommandPalette
-from textual.events import Key
+from textual.events import Event, Key
 from textual.filter import Monochrome, NoColor
 from textual.geometry import Size
 from textual.screen import Screen
@@ -30,6 +29,7 @@ from roofterm.tui.capabilities import Capabilities, probe
 from roofterm.tui.desk import Desk
 from roofterm.tui.fault_log import write_fault
 from roofterm.tui.hold import drawing_on_the_terminal, ended_by_signals
+from roofterm.tui.key_order import answer
 from roofterm.tui.opened import Opened, open_study, title_of
 from roofterm.tui.options import Options
 from roofterm.tui.recent import remember
@@ -142,16 +142,8 @@ class RooftermApp(App[None]):
                 if options.restore:
                     remember(paths)
                 await self._show(opened)
-                await self._type(loading.typed)
-
-    async def _type(self, keys: Sequence[Key]) -> None:
-        """Press keys, each when the one before it has done its work."""
-        for key in keys:
-            self.post_message(key)
-            for taker in (self, self.screen.focused or self.screen, self.screen):  # the way that a key goes
-                taken = asyncio.Event()
-                taker.call_after_refresh(taken.set)
-                await taken.wait()
+                for key in loading.typed:
+                    self.post_message(key)
 
     async def _show_kept(self, loading: LoadingScreen, paths: Sequence[str], options: Options) -> None:
         """The first figures as they were kept, if they were, before anything is read."""
@@ -218,6 +210,17 @@ class RooftermApp(App[None]):
         self.exit(return_code=INTERRUPTED)
 
     # What screens ask of the program
+
+    async def on_event(self, event: Event) -> None:
+        """As Textual has it, but keys keep their order."""
+        typed = isinstance(event, Key) and not event.is_forwarded and bool(self.screen_stack)
+        if not typed or not await answer(self, cast(Key, event)):
+            await super().on_event(event)
+
+    async def run_binding(self, key: str) -> None:
+        """Do what a key is bound to, if anything."""
+        if not await self._check_bindings(key, priority=True):
+            await self._check_bindings(key)
 
     def fit_screen(self, screen: Screen[None], size: Size) -> None:
         """Classes by which the stylesheet fits a screen to the terminal."""

@@ -11,7 +11,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingsMap
 from textual.containers import Container
-from textual.events import Resize
+from textual.events import Key, Resize
 from textual.reactive import Reactive
 from textual.screen import Screen
 from textual.timer import Timer
@@ -65,6 +65,9 @@ class Explorer(Screen[None], inherit_bindings=False):
         self.history = History()
         self.baseline: Baseline | None = None
         self._showing = asyncio.Lock()
+        self._screen_shown: str | None = None
+        """the screen whose page has the keys"""
+        self._keys_ahead: list[Key] = []
         self.arrived_with: Selection | None = None
         """what the cursor of the page shown stood on when it was shown"""
         self._detail_timer: Timer | None = None
@@ -126,7 +129,7 @@ class Explorer(Screen[None], inherit_bindings=False):
         return [(name, key, title) for name, key, title in keymap.SCREENS if name in self.opened.pages and name not in absent]
 
     def with_place(self) -> ViewState:
-        page = self._page_or_none()
+        page = self._ready_page()
         if page is None:
             return self.state
         chosen = page.selection()
@@ -138,6 +141,11 @@ class Explorer(Screen[None], inherit_bindings=False):
     def _page_or_none(self) -> Page | None:
         found = self.query(f"#page-{self.state.screen}")
         return cast(Page, found.first()) if found else None
+
+    def _ready_page(self) -> Page | None:
+        """The page of the state, once it has its widgets."""
+        page = self._page_or_none()
+        return page if page is not None and page.is_mounted else None
 
     def _show(self) -> None:
         self.query_one(Tabs).show(self.tabs(), self.state.screen)
@@ -165,8 +173,25 @@ class Explorer(Screen[None], inherit_bindings=False):
             other.display = other is page
         if not unseen:
             page.show(self.state)
-        if not self.query_one(FilterBar).has_class("-open") and not page.focus_target().has_focus:
-            page.focus_target().focus(scroll_visible=False)
+        if not self.query_one(FilterBar).has_class("-open"):
+            self.set_focus(page.focus_target(), scroll_visible=False)
+        self._screen_shown = self.state.screen
+        self._take_keys_ahead()
+
+    # Keys typed ahead
+
+    def keeps(self, event: Key) -> bool:
+        """Whether a key waits for the page that is on its way; what stops or suspends the program never does."""
+        urgent = any(binding.priority for binding in self._bindings.key_to_bindings.get(event.key, ()))
+        waits = self._screen_shown != self.state.screen and not urgent
+        if waits:
+            self._keys_ahead.append(event)
+        return waits
+
+    def _take_keys_ahead(self) -> None:
+        ahead, self._keys_ahead = self._keys_ahead, []
+        for event in ahead:
+            self.app.post_message(Key(event.key, event.character))
 
     async def _answered(self, page: Page) -> None:
         """Until the page has what it shows, but not for long: so a new screen is sent once, and not empty before."""
@@ -180,11 +205,11 @@ class Explorer(Screen[None], inherit_bindings=False):
 
     def tell(self) -> None:
         """Bring the line above the footer and the details beside up to date with the page."""
-        page = self._page_or_none()
+        page = self._ready_page()
         if page is None:
             return
         text, place = page.status()
-        if is_marked(self.marks, page.selection(), self.state.screen):
+        if self.marks and is_marked(self.marks, page.selection(), self.state.screen):
             place = f"marked {place}"
         limits = limits_text(self.state)
         self.query_one(Status).show(text, f"{limits} · esc shows all" if limits else "", place)
@@ -193,7 +218,7 @@ class Explorer(Screen[None], inherit_bindings=False):
         self._detail_timer = self.set_timer(DETAIL_PAUSE_SECONDS, self._tell_details)
 
     def _tell_details(self) -> None:
-        page = self._page_or_none()
+        page = self._ready_page()
         if page is not None and (self.has_class("-wide") or page.TELLS_BELOW):
             page.show_side()
 
@@ -252,7 +277,7 @@ class Explorer(Screen[None], inherit_bindings=False):
     def _close_filter(self) -> None:
         self.query_one(FilterBar).close()
         self.query_one(Footer).display = True
-        self.page.focus_target().focus(scroll_visible=False)
+        self.set_focus(self.page.focus_target(), scroll_visible=False)
 
     # Keys
 

@@ -205,7 +205,7 @@ async def test_files_hold_what_the_commands_write(folder, capsysbinary):
     assert main(["export", str(SAMPLE), "--no-cache", "-q", "--where", "cat:gemm", "-o", "same.csv"]) == 0
     assert (folder / "slices.csv").read_bytes() == (folder / "same.csv").read_bytes()
     assert json.loads((folder / "roofline.json").read_text()) == json.loads(answer("roofline", "--format", "json", "--top", "0"))
-    assert json.loads((folder / "steps.json").read_text()) == json.loads(answer("steps", "--format", "json"))
+    assert json.loads((folder / "steps.json").read_text())["rows"] == json.loads(answer("steps", "--format", "json"))["rows"]
 
 
 # The next command

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from textual.events import Key
 
+from roofterm.tui.keymap import long_key
 from roofterm.tui.state import changed
 from roofterm.tui.widgets.filter_bar import FilterBar
 from roofterm.tui.widgets.status import Status
@@ -22,7 +24,7 @@ async def test_a_key_before_the_first_page_is_no_text():
     app = make_app()
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("3")
-        await settled(pilot)
+        await settled(pilot, 8)
         assert state(pilot).screen == "ops"
         assert app.screen.query_one(FilterBar).input.value == ""
 
@@ -158,6 +160,12 @@ async def test_newest_filter_wins():
         assert state(pilot).filter == "nvjet"
 
 
+def bunch(pilot, text: str) -> None:
+    """Keys that arrive together, before any of them is answered."""
+    for char in text:
+        pilot.app.post_message(Key({"\r": "enter", "\x15": "ctrl+u"}.get(char) or long_key(char), char))
+
+
 async def _until(pilot, holds) -> None:
     for _ in range(100):
         await settled(pilot)
@@ -165,3 +173,28 @@ async def _until(pilot, holds) -> None:
             return
         await asyncio.sleep(0.02)
     pytest.fail("it never came to hold")
+
+
+async def test_a_whole_filter_typed_at_once_is_a_filter():
+    """Over a slow line keys come in bunches: none may reach a page before the line that they are meant for."""
+    async with explorer((80, 24), "3") as pilot:
+        bunch(pilot, "/cat:gemm\rjj")
+        await settled(pilot, 6)
+        assert state(pilot).filter == "cat:gemm"
+        assert not pilot.app.screen.query_one(FilterBar).has_class("-open")
+
+
+async def test_keys_typed_ahead_reach_the_page_that_they_were_typed_for():
+    async with explorer((80, 24)) as pilot:
+        bunch(pilot, "3jjm")
+        await settled(pilot, 6)
+        assert the_explorer(pilot).page.place() == 2
+        assert [mark.view.screen for mark in the_explorer(pilot).marks] == ["ops"]
+
+
+async def test_what_is_typed_before_a_prompt_is_ready_is_not_lost(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    async with explorer((80, 24), "3") as pilot:
+        bunch(pilot, "e\x15x.csv\r")
+        await settled(pilot, 8)
+        assert (tmp_path / "x.csv").exists()

@@ -13,7 +13,7 @@ from roofterm.tui.widgets.line_widget import Piece
 from roofterm.tui.widgets.lines import Line, LineList
 from roofterm.tui.widgets.sheet import SheetFooter
 
-KEYS_CELLS = 17
+KEYS_CELLS = 19
 
 FILTERS = (
     ("nccl gemm", "both words in the name, any letter case"),

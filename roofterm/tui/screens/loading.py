@@ -87,11 +87,13 @@ class LoadingScreen(Screen[None], inherit_bindings=False):
         self.call_after_refresh(lambda: self.call_after_refresh(painted.set))  # the lines are written once the room for them is known
         await painted.wait()
 
-    def on_key(self, event: Key) -> None:
+    def keeps(self, event: Key) -> bool:
         """With kept figures to look at, keys are pressed already: they wait for the profile."""
-        if self._figures is not None:
+        waits = self._figures is not None and event.key not in self._bindings.key_to_bindings
+        if waits:
             self.typed.append(Key(event.key, event.character))
             self.query_one(Status).notice(f"{' '.join(key.character or key.key for key in self.typed)} follows when the profile is read")
+        return waits
 
     def action_cancel(self) -> None:
         self.stopping.set()

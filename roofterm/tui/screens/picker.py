@@ -9,10 +9,10 @@ from typing import ClassVar, Generic, TypeVar
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.screen import ModalScreen
 from textual.widgets import Input
 
 from roofterm.text.safe import cell_width
+from roofterm.tui.screens.typing_screen import TypingScreen
 from roofterm.tui.widgets.glyphs import shown
 from roofterm.tui.widgets.lines import Line, LineList
 from roofterm.tui.widgets.sheet import SheetFooter, SheetTitle
@@ -33,7 +33,7 @@ class Choice(Generic[T]):
     note: str = ""
 
 
-class Picker(ModalScreen[Choice[T] | None], inherit_bindings=False):
+class Picker(TypingScreen[Choice[T] | None], inherit_bindings=False):
     """Its keys are those of a line that is typed in: none of the keymap's letters work here."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -47,7 +47,7 @@ class Picker(ModalScreen[Choice[T] | None], inherit_bindings=False):
 
     def __init__(self, title: str, choices: Sequence[Choice[T]], at: int = 0) -> None:
         """`at`: the one on which the cursor stands at first."""
-        super().__init__(classes="sheet")
+        super().__init__()
         self._title = title
         self._choices = choices
         self._shown = list(choices)
@@ -60,8 +60,8 @@ class Picker(ModalScreen[Choice[T] | None], inherit_bindings=False):
         yield SheetFooter((("type", "narrows"), ("enter", "chooses"), ("esc", "returns")))
 
     def on_mount(self) -> None:
-        self.query_one(TextLine).input.focus()
         self._fill(self._at)
+        self.take_keys()
 
     def on_resize(self) -> None:
         self._fill(self._list.cursor)

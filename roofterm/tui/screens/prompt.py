@@ -8,10 +8,10 @@ from typing import ClassVar
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.screen import ModalScreen
 from textual.widgets import Input
 
 from roofterm.text.beginning import shared_beginning
+from roofterm.tui.screens.typing_screen import TypingScreen
 from roofterm.tui.widgets.glyphs import shown
 from roofterm.tui.widgets.lines import Line, LineList
 from roofterm.tui.widgets.sheet import SheetFooter, SheetTitle
@@ -21,7 +21,7 @@ Complete = Callable[[str], list[str]]
 Check = Callable[[str], str | None]
 
 
-class TextPrompt(ModalScreen[str | None], inherit_bindings=False):
+class TextPrompt(TypingScreen[str | None], inherit_bindings=False):
     """`tab` completes, the arrows choose among what is offered, `enter` takes what stands in the line, `esc` nothing."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -43,7 +43,7 @@ class TextPrompt(ModalScreen[str | None], inherit_bindings=False):
         doubt: Check | None = None,
     ) -> None:
         """`offers`: what is listed while nothing is typed. `refuse` says why a text cannot be; `doubt` what a second `enter` allows."""
-        super().__init__(classes="sheet")
+        super().__init__()
         self._title = title
         self._first = text
         self._complete = complete
@@ -64,15 +64,14 @@ class TextPrompt(ModalScreen[str | None], inherit_bindings=False):
         yield SheetFooter((("tab", "completes"), *keys) if self._complete else keys)
 
     def on_mount(self) -> None:
-        line = self.query_one(TextLine)
-        line.input.focus()
-        line.input.cursor_position = len(self._first)
+        self.line.input.cursor_position = len(self._first)
         self._list_for(self._first)
+        self.take_keys()
 
     def action_complete(self) -> None:
         if self._complete is None:
             return
-        line = self.query_one(TextLine)
+        line = self.line
         found = self._complete(line.text)
         longest = shared_beginning(found)
         if len(longest) > len(line.text):
@@ -91,7 +90,7 @@ class TextPrompt(ModalScreen[str | None], inherit_bindings=False):
         offers.go(at)
         offers.refresh()
         with self.prevent(Input.Changed):
-            self.query_one(TextLine).put(self._listed[at])
+            self.line.put(self._listed[at])
 
     @on(Input.Changed)
     def _typed(self, event: Input.Changed) -> None:

@@ -82,7 +82,7 @@ class FilterBar(Horizontal):
         with self.prevent(Input.Changed):
             self.input.value = expression
         self.input.cursor_position = len(expression)
-        self.input.focus()
+        self.screen.set_focus(self.input)  # at once: what is typed next may be here already
 
     def close(self) -> None:
         self.remove_class("-open")
