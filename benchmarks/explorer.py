@@ -66,6 +66,7 @@ GESTURES = (
     Gesture("plot: cursor to next point", ("n",), before=("0",), most_ms=PLOT_MS, most_bytes=LINE_BYTES),
     Gesture("plot: pan", ("L", "H"), before=("+", "+"), most_ms=PLOT_MS),
     Gesture("plot: filter by category", ("c",), before=("0",), after=(ESCAPE,), most_ms=PLOT_MS),
+    Gesture("screens: overview and ops in turn", ("3", "1"), before=("1", "3", "1")),
 )
 
 

@@ -151,7 +151,7 @@ class Explorer(Screen[None], inherit_bindings=False):
         self.query_one(Tabs).show(self.tabs(), self.state.screen)
         self.query_one(Footer).show(self.state.screen)
         self.query_one(Status).quiet()
-        _: Worker[None] = self.run_worker(partial(self._show_newest, self.state), group="page")
+        _: Worker[None] = self.run_worker(partial(self._show_newest, self.state), group="page", description=self.state.screen)
 
     async def _show_newest(self, wanted: ViewState) -> None:
         """One page is mounted and shown at a time, and none for a state that has been left already."""

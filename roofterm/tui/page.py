@@ -107,7 +107,7 @@ class Page(Container):
         if key == self._shown:
             self._arrive(state)
             return None
-        return self.run_worker(partial(self._load, state, key), group=f"load-{self.SCREEN}", exclusive=True)
+        return self.run_worker(partial(self._load, state, key), group=f"load-{self.SCREEN}", exclusive=True, description=self.SCREEN)
 
     async def _load(self, state: ViewState, key: Hashable) -> None:
         try:

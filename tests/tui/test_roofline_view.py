@@ -14,6 +14,7 @@ from textual.pilot import Pilot
 from roofterm.results import Roof, RooflineRow
 from roofterm.tui.themes import palette
 from roofterm.tui.widgets.glyphs import Look
+from roofterm.tui.widgets.plot_adapter import PlotSpec
 from roofterm.tui.widgets.roofline_view import PointHighlighted, PointSelected, RooflineView
 from tests.unit.roofline_rows import KEY, compute, memory, row
 
@@ -181,6 +182,16 @@ async def test_zoom_keeps_the_cursor_in_its_cell_and_fit_shows_everything() -> N
         await press(pilot, "0")
         assert app.view.view == fitted
         assert app.view.grid.outside == 0
+
+
+async def test_nobody_writes_out_what_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker without a description is described by its arguments: of a thousand points that takes longer than drawing them."""
+    monkeypatch.setattr(PlotSpec, "__repr__", lambda self: pytest.fail("written out"))
+    app = Shown()
+    async with app.run_test(size=(80, 20)) as pilot:
+        await settled(pilot)
+        await press(pilot, "plus", "0")
+        assert app.view.grid is not None
 
 
 async def test_a_point_beyond_the_window_is_brought_into_it() -> None:

@@ -50,6 +50,8 @@ class RooflinePage(Page):
         super().__init__(opened)
         self._answer: Answer | None = None
         self._drawn: Hashable = None
+        self._framed: tuple[Roofline, str, pl.DataFrame] | None = None
+        """the points asked for last, as a frame"""
 
     def compose(self) -> ComposeResult:
         with Horizontal():
@@ -198,7 +200,9 @@ class RooflinePage(Page):
         study, scope = self.opened.study, self.scope(state, "steady")
         found = study.roofline(scope, self.opened.options.top)
         rows = _rows(found, state.level)
-        frame = roofline_frame(rows)
+        if self._framed is None or self._framed[0] is not found or self._framed[1] != state.level:
+            self._framed = (found, state.level, roofline_frame(rows))
+        frame = self._framed[2]
         # A program's rows have no name to look for, and what is of a rank the scope has chosen.
         wanted = parse(without_rank(state.filter)) if state.level == "op" else Filter()
         against = self.explorer.baseline

@@ -80,11 +80,14 @@ class RooflineView(LineWidget, can_focus=True):
 
     def hold_against(self, rows: Rows | None) -> None:
         """Draw the points of a baseline too; None: no more."""
-        self._base = rows
-        self._rebuild()
+        if rows is not None or self._base is not None:
+            self._base = rows
+            self._rebuild()
 
     def limit(self, shown: NDArray[np.bool_] | None) -> None:
         """Show only these rows (a mask over those given), None for all; the window stays."""
+        if shown is None and self._limit is None:
+            return
         self._limit = shown
         if self.cursor is not None and shown is not None and not shown[self.cursor]:
             order = self._order()
@@ -320,7 +323,8 @@ class RooflineView(LineWidget, can_focus=True):
                 ghosts=None if self._base is None else points_of(self._base, self.key, self.memory),
             )
             build: WorkType[None] = partial(self._build, spec)  # no coroutine before it runs: a newer plot may cancel it
-            self.run_worker(build, group="plot", exclusive=True)
+            # Textual would describe the work by its arguments, and numpy would write out every point for that.
+            self.run_worker(build, group="plot", exclusive=True, description="draws the plot")
 
     async def _build(self, spec: PlotSpec) -> None:
         """An older plot never overwrites a newer one: the newer worker has cancelled this one by then."""
