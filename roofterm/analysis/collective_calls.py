@@ -7,7 +7,7 @@ op or instruction that launched it, then by the kernel's name.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ from roofterm.analysis.categories import short_name
 from roofterm.analysis.costs.communication import bus_factor, collective_kind
 from roofterm.analysis.costs.signature import ITEM_BYTES, Inputs, Tensor, dtype_name
 from roofterm.analysis.intervals import Intervals, covered
-from roofterm.analysis.lookup import rows_by_id
+from roofterm.analysis.lookup import index_of, joined, looked_up, rows_by_id, rows_of, taken
 from roofterm.analysis.work import WorkClass
 from roofterm_parsers.profile import ROOT, Profile
 
@@ -92,14 +92,14 @@ def collective_calls(profile: Profile, work: pl.DataFrame, compute: dict[int, In
     calls = work.filter(pl.col("work_class") == int(WorkClass.COMMUNICATION)).sort("start_ps", maintain_order=True)
     if calls.height == 0:
         return pl.DataFrame(schema=CALLS)
-    calls = calls.with_columns(
-        kernel=profile.names["text"].gather(profile.slices["name"].gather(calls["slice"])),
-        source=profile.devices["source"].gather(calls["device"]),
-    )
+    texts, size = profile.names["text"], profile.slices.height
+    kernel = profile.slices["name"].gather(calls["slice"])
+    instruction = looked_up(profile.hlo["op"], profile.hlo["slice"], size, calls["slice"])
+    calls = calls.with_columns(source=profile.devices["source"].gather(calls["device"]))
     calls = _with_arguments(profile, calls)
-    calls = _told_by(calls, "op_", _by_op(profile, calls))
-    calls = _told_by(calls, "hlo_", _by_instruction(profile, calls))
-    calls = _told_by(calls, "name_", [Collective(_kind_of_kernel(name), short_name(name)) for name in calls["kernel"]])
+    calls = _told_by(calls, "op_", calls["op"], size, _by_op(profile))
+    calls = _told_by(calls, "hlo_", instruction, profile.hlo_ops.height, lambda row: _instruction(*profile.hlo_ops.row(row)[2:5]))
+    calls = _told_by(calls, "name_", kernel, texts.len(), lambda row: _by_name(texts[row]))
     calls = calls.with_columns(
         kind=pl.coalesce("args_kind", "op_kind", "hlo_kind", "name_kind"),
         collective=pl.coalesce("args_collective", "op_collective", "hlo_collective", "name_collective"),
@@ -111,10 +111,13 @@ def collective_calls(profile: Profile, work: pl.DataFrame, compute: dict[int, In
         .when(pl.coalesce("op_kind", "hlo_kind").is_not_null())
         .then(pl.lit("op"))
         .otherwise(pl.lit("name")),
-        library=_libraries(profile, calls),
+        library=_libraries(profile, calls, kernel),
     )
-    factors = [bus_factor(kind, size) for kind, size in calls.select("kind", "group_size").iter_rows()]
-    calls = calls.with_columns(wire_bytes=pl.col("message_bytes") * pl.Series(factors, dtype=pl.Float64))
+    factors = calls.select("kind", "group_size").unique()
+    known = [bus_factor(*row) for row in factors.iter_rows()]
+    factors = factors.with_columns(factor=pl.Series(known, dtype=pl.Float64))
+    calls = calls.join(factors, on=["kind", "group_size"], how="left", nulls_equal=True, maintain_order="left")
+    calls = calls.with_columns(wire_bytes=pl.col("message_bytes") * pl.col("factor"))
     return _with_exposure(calls, compute).select(list(CALLS)).cast(CALLS)
 
 
@@ -140,24 +143,27 @@ def _with_arguments(profile: Profile, calls: pl.DataFrame) -> pl.DataFrame:
     return calls.join(told, on="slice", how="left", maintain_order="left")
 
 
-def _told_by(calls: pl.DataFrame, prefix: str, told: Sequence[Collective | None]) -> pl.DataFrame:
-    """Calls with what one kind of evidence tells of each, in columns of its own."""
+def _told_by(calls: pl.DataFrame, prefix: str, evidence: pl.Series, size: int, tell: Callable[[int], Collective | None]) -> pl.DataFrame:
+    """Calls with what one kind of evidence tells of each, in columns of its own. `evidence`: a number below `size` for each call,
+    null for none; `tell` is asked once for each that differs."""
+    distinct = evidence.drop_nulls().unique()
+    told = [tell(number) for number in distinct.to_list()]
+    index = index_of(rows_of(rows_by_id(distinct, size), evidence))
     types = {"kind": pl.String, "collective": pl.String, "dtype": pl.String, "message_bytes": pl.Float64, "group_size": pl.Int64}
     columns = [
-        pl.Series(f"{prefix}{name}", [None if one is None else getattr(one, name) for one in told], dtype=kind)
+        taken(pl.Series(f"{prefix}{name}", [None if one is None else getattr(one, name) for one in told], dtype=kind), index)
         for name, kind in types.items()
     ]
     return calls.with_columns(columns)
 
 
-def _by_op(profile: Profile, calls: pl.DataFrame) -> list[Collective | None]:
+def _by_op(profile: Profile) -> Callable[[int], Collective | None]:
     """By the ops around the launch: the innermost that names a collective, and the largest buffer that any of them shows."""
     parent, name = profile.slices["parent"].to_numpy(), profile.slices["name"].to_numpy()
     texts = profile.names["text"]
     index = rows_by_id(profile.ops["slice"], parent.size)
     signature = profile.ops["signature"]
     text_of, speaks = cache(lambda row: texts[row]), cache(lambda text: _OPS.search(text) is not None)
-    told: dict[int, Collective | None] = {}
 
     @cache
     def largest_buffer(row: int) -> Tensor | None:
@@ -180,9 +186,7 @@ def _by_op(profile: Profile, calls: pl.DataFrame) -> list[Collective | None]:
             op = int(parent[op])
         return None if kind is None or called is None else Collective(kind, called, dtype, size or None)
 
-    for op in calls["op"].drop_nulls().unique().to_list():
-        told[op] = climb(op)
-    return [None if op is None else told[op] for op in calls["op"].to_list()]
+    return climb
 
 
 def _buffers(dims: str | None, types: str | None) -> list[Tensor]:
@@ -196,15 +200,6 @@ def _buffers(dims: str | None, types: str | None) -> list[Tensor]:
         elif several := inputs.tensors(slot):
             found.append(Tensor((sum(tensor.elements for tensor in several),), several[0].dtype))
     return found
-
-
-def _by_instruction(profile: Profile, calls: pl.DataFrame) -> list[Collective | None]:
-    """By the HLO instruction of an XLA program: kind, result and replica groups stand in its text."""
-    rows = (
-        calls.select("slice").join(profile.hlo.unique("slice", keep="first"), on="slice", how="left", maintain_order="left")["op"].to_list()
-    )
-    told = {row: _instruction(*profile.hlo_ops.row(row, named=False)[2:5]) for row in set(rows) - {None}}
-    return [None if row is None else told[row] for row in rows]
 
 
 _RESULT = re.compile(r"=\s*\(?\s*([a-z]+\d*\w*)\[([\d,]*)\]")
@@ -229,7 +224,9 @@ _HLO_NAMES = {"f64": "fp64", "f32": "fp32", "f16": "fp16", "s64": "int64", "s32"
 
 
 def _instruction(name: str | None, category: str | None, text: str | None) -> Collective | None:
-    """`name`, `category` and `text` of a row of `hlo_ops`. A pair of -start and -done is one message, told of the -done."""
+    """By the HLO instruction of an XLA program: kind, result and replica groups stand in its text.
+
+    `name`, `category` and `text` of a row of `hlo_ops`. A pair of -start and -done is one message, told of the -done."""
     kind = collective_kind(name) or collective_kind(category)
     if kind is None:
         return None
@@ -244,6 +241,10 @@ def _instruction(name: str | None, category: str | None, text: str | None) -> Co
     elements = float(np.prod([int(part) for part in result[2].split(",") if part], dtype=np.float64))
     message = None if item is None else elements * item * (size or 1 if kind == "reduce_scatter" else 1)
     return Collective(kind, name or kind, _HLO_NAMES.get(result[1], result[1]), message, size)
+
+
+def _by_name(name: str) -> Collective:
+    return Collective(_kind_of_kernel(name), short_name(name))
 
 
 def _kind_of_kernel(name: str) -> str:
@@ -262,11 +263,19 @@ def _world_size(profile: Profile, calls: pl.DataFrame) -> pl.Series:
     return pl.Series(sizes, dtype=pl.Int64).gather(calls["source"])
 
 
-def _libraries(profile: Profile, calls: pl.DataFrame) -> pl.Expr:
+def _libraries(profile: Profile, calls: pl.DataFrame, kernel: pl.Series) -> pl.Series:
+    """Library of each call; `kernel`: its name, row of names."""
+    distinct = kernel.unique()
+    text = pl.col("text")
+    by_name = pl.coalesce(pl.when(text.str.contains(pattern)).then(pl.lit(name)) for name, pattern in _LIBRARIES)
+    told = profile.names[distinct].select(by_name=by_name, rccl=text.str.contains(_RCCL))
+    told = joined(calls.select("hlo_kind", "device"), kernel, told.with_columns(name=distinct), "name", profile.names.height)
     amd = (profile.devices["warp_size"] == 64).fill_null(False).gather(calls["device"])
-    by_name = pl.coalesce(pl.when(pl.col("kernel").str.contains(pattern)).then(pl.lit(name)) for name, pattern in _LIBRARIES)
-    rccl = (by_name == "nccl") & (pl.lit(amd) | pl.col("kernel").str.contains(_RCCL))
-    return pl.coalesce(pl.when(pl.col("hlo_kind").is_not_null()).then(pl.lit("xla")), pl.when(rccl).then(pl.lit("rccl")), by_name)
+    rccl = (pl.col("by_name") == "nccl") & (amd | pl.col("rccl"))
+    library = pl.coalesce(
+        pl.when(pl.col("hlo_kind").is_not_null()).then(pl.lit("xla")), pl.when(rccl).then(pl.lit("rccl")), pl.col("by_name")
+    )
+    return told.select(library).to_series()
 
 
 def _with_exposure(calls: pl.DataFrame, compute: dict[int, Intervals]) -> pl.DataFrame:

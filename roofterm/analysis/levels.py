@@ -147,18 +147,21 @@ def op_items(profile: Profile, costed: Costed, items: pl.DataFrame, transfers: p
     hlo = profile.hlo_ops["name"].gather(items["hlo"]) if profile.hlo_ops.height else pl.Series([None] * items.height, dtype=pl.String)
     # One row a shape: signatures differ in strides and values too.
     shape = profile.signatures["dims"].cast(pl.Categorical).to_physical().gather(items["signature"])
-    if transfers.height:
-        moved = costed.pieces.join(transfers, on="slice", how="inner").group_by("item").agg(pl.col("transfer_ps").max())
-        items = items.join(moved, on="item", how="left", maintain_order="left")
-        items = items.with_columns(rate_ps=pl.max_horizontal("time_ps", "transfer_ps")).drop("transfer_ps")
-    else:
-        items = items.with_columns(rate_ps="time_ps")
-    return items.with_columns(
+    return with_rates(costed, items, transfers).with_columns(
         exclusive_ps=pl.Series(exclusive[items["item"].to_numpy()]),
         tick_ps=pl.col("pieces").cast(pl.Int64) * _tick_ps(profile),
         text=pl.coalesce(pl.Series(hlo), profile.names["text"].gather(items["name"])),
         shape=pl.Series(shape) if profile.signatures.height else pl.lit(None, dtype=pl.UInt32),
     )
+
+
+def with_rates(costed: Costed, items: pl.DataFrame, transfers: pl.DataFrame) -> pl.DataFrame:
+    """Items with `rate_ps`, of `op_items`."""
+    if transfers.height == 0:
+        return items.with_columns(rate_ps="time_ps")
+    moved = costed.pieces.join(transfers, on="slice", how="inner").group_by("item").agg(pl.col("transfer_ps").max())
+    items = items.join(moved, on="item", how="left", maintain_order="left")
+    return items.with_columns(rate_ps=pl.max_horizontal("time_ps", "transfer_ps")).drop("transfer_ps")
 
 
 def op_rows(profile: Profile, items: pl.DataFrame) -> pl.DataFrame:
