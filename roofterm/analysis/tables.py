@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -16,6 +17,9 @@ from roofterm.results import TABLES
 from roofterm_parsers.profile import Kind, Profile, TrackKind
 
 HOST_KINDS = (Kind.OP, Kind.ANNOTATION, Kind.STEP, Kind.RUNTIME, Kind.SYNC, Kind.PYTHON, Kind.OTHER)
+
+_INSTANCE = r"_\d+\b"
+"""Number of an instance of a module: Linear_22"""
 
 _TYPES: dict[str, pl.DataType | type[pl.DataType]] = {
     "name": pl.String,
@@ -93,7 +97,7 @@ def kernel_table(
     table = table.with_columns(name=texts.gather(table["code"]), short_name=short.gather(table["code"]))
     told = rows.filter(pl.col("launch").is_not_null() | pl.col("op").is_not_null())
     launchers = _longest(rows.drop_nulls("launched_by"), "launched_by", texts)
-    for found in (_shape(rows, "grid"), _shape(rows, "block"), launchers, _longest(told, "module_path"), _longest(told, "launched_from")):
+    for found in (_shape(rows, "grid"), _shape(rows, "block"), launchers, _common_modules(told), _longest(told, "launched_from")):
         table = table.join(found, on="code", how="left", maintain_order="left")
     return finished(table.with_columns(device_ps=pl.col("total_ps")), "kernel")
 
@@ -253,6 +257,30 @@ def _longest(rows: pl.DataFrame, column: str, texts: pl.Series | None = None) ->
     if texts is not None:
         sums = sums.with_columns(texts.gather(sums[column]).alias(column))
     return sums.sort(["length_ps", column], descending=[True, False], nulls_last=True).unique("code", keep="first").select("code", column)
+
+
+def _common_modules(rows: pl.DataFrame) -> pl.DataFrame:
+    """For each name (code) the modules that most of its time was launched in: those of one kind as one, with * where their numbers differ.
+
+    Net_0/Layer_0/Linear_2 and Net_0/Layer_1/Linear_5 are Net_0/Layer_*/Linear_*.
+    """
+    kinds = rows.select("code", "module_path", "length_ps", kind=pl.col("module_path").str.replace_all(_INSTANCE, "_*"))
+    most = _longest(kinds, "kind")
+    paths = kinds.join(most, on=["code", "kind"], how="semi", nulls_equal=True).drop_nulls("module_path")
+    of_name = paths.group_by("code", maintain_order=True).agg(pl.col("module_path").unique())
+    shared = [_shared_path(found) for found in of_name["module_path"].to_list()]
+    return of_name.select("code", module_path=pl.Series(shared, dtype=pl.String))
+
+
+def _shared_path(paths: Sequence[str]) -> str:
+    """Paths that differ in numbers of instances alone as one."""
+    parts = zip(*(path.split("/") for path in paths), strict=True)
+    return "/".join(same[0] if len(set(same)) == 1 else re.sub(_INSTANCE, "_*", same[0]) for same in parts)
+
+
+def _names_of(profile: Profile, slices: pl.Series) -> pl.Series:
+    """Names of slices by id, null for null."""
+    return profile.names["text"].gather(profile.slices["name"].gather(slices))
 
 
 def _host_category(kind: pl.Expr) -> pl.Expr:

@@ -50,7 +50,6 @@ NAMES = {
     "kernel_us_by_rank",
     "level",
     "library",
-    "module_path",
     "name",
     "note",
     "on_device",

@@ -79,3 +79,16 @@ def test_most_time_decides_and_unknown_stays_unknown():
 
 def test_without_work_there_is_no_row():
     assert launch_places(Build().profile(), Study(Build().profile()).work).height == 0
+
+
+def test_layers_of_one_kind_are_one_place():
+    """30 us in each of two layers' linears and 40 in the head: the layers together took more, and differ in their numbers alone."""
+    build = Build()
+    build.host("nn.Module: Net_0", 0, 300, PYTHON)
+    for row, (layer, linear, length) in enumerate((("Layer_0", "Linear_2", 30), ("Layer_1", "Linear_5", 30), (None, "Linear_9", 40))):
+        if layer is not None:
+            build.host(f"nn.Module: {layer}", 10 + 50 * row, 40, PYTHON)
+        build.host(f"nn.Module: {linear}", 15 + 50 * row, 30, PYTHON)
+        op = build.host("aten::mm", 20 + 50 * row, 10, external_id=row)
+        build.kernel("gemm", 400 + 50 * row, length, launch=build.call(22 + 50 * row, 3), op=op)
+    assert places(build.profile())["gemm"][0] == "Net_0/Layer_*/Linear_*"
