@@ -96,7 +96,7 @@ async def test_nothing_left_says_how_to_see_all():
     async with explorer((80, 24), "3") as pilot:
         await typed(pilot, "nosuchkernel")
         await press(pilot, "enter")
-        assert "passes the filter; esc shows all" in screen_text(pilot)
+        assert "no kernels pass the filter; esc shows all" in screen_text(pilot)
         await press(pilot, "enter")
         assert "nothing is selected here" in pilot.app.screen.query_one(Status).notice_text
 
