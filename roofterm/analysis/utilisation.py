@@ -71,7 +71,7 @@ def decode_bytes(items: pl.DataFrame, phase: str | None) -> float | None:
         return None
     category, time = items["category"].to_numpy(), items["time_ps"].to_numpy()
     attention = category == Category.ATTENTION
-    if not attention.any() or not _mostly(time, attention, (items["kv_read"] > 0).fill_null(False).to_numpy()):
+    if not attention.any() or not _mostly(time, attention, items["kv_read"].to_numpy() > 0):
         return None
     products = (category == Category.GEMM) | (category == Category.MOE)
     if not _mostly(time, products, items["weight_read"].is_not_null().to_numpy()):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from math import isfinite
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -66,7 +65,7 @@ def rows_of(table: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 def encode(body: object) -> bytes:
-    text = msgspec.json.format(msgspec.json.encode(_finite(msgspec.to_builtins(body))), indent=1)
+    text = msgspec.json.format(msgspec.json.encode(body), indent=1)  # what is infinite or no number is written as null
     return _UNSAFE.sub(_escaped, text.decode()).encode() + b"\n"
 
 
@@ -77,14 +76,4 @@ def _escaped(found: re.Match[str]) -> str:
 def _value(name: str, value: Any) -> Any:
     if name in _RAW and isinstance(value, str):
         return msgspec.json.decode(value)
-    return value
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, float):
-        return value if isfinite(value) else None
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, Iterable) and not isinstance(value, str | bytes):
-        return [_finite(item) for item in value]
     return value
