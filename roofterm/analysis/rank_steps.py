@@ -17,6 +17,7 @@ RANK_STEPS = pl.Schema(
     {
         "source": pl.UInt16(),  # row of Profile.sources
         "rank": pl.Int64(),
+        "host": pl.String(),
         "number": pl.Int64(),  # the step's
         "name": pl.String(),
         "steady": pl.Boolean(),
@@ -39,6 +40,7 @@ def rank_steps(
         {
             "source": row["source"],
             "rank": profile.sources[row["source"]].rank,
+            "host": profile.sources[row["source"]].host,
             "number": profile.steps["number"][row["step"]],
             "step": row["step"],
             "name": step.name,

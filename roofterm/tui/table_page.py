@@ -53,10 +53,10 @@ class TablePage(Page):
             self.table.empty = f"no {NOUNS[self.by]} pass the filter; esc shows all"
         self.table.show(rows.frame, columns_of(self.by, rows.frame), rows.order, sort, place or 0)
 
-    def against(self, frame: pl.DataFrame, base: Callable[[Study], pl.DataFrame]) -> pl.DataFrame:
-        """The table shown, held against the baseline's, which `base` makes, if there is one. For the desk's thread."""
+    def against(self, by: str, frame: pl.DataFrame, base: Callable[[Study], pl.DataFrame]) -> pl.DataFrame:
+        """A table held against the baseline's, which `base` makes, if there is one. For the desk's thread."""
         baseline = self.explorer.baseline
-        return frame if baseline is None else baseline.joined(self.by, frame, base)
+        return frame if baseline is None else baseline.joined(by, frame, base)
 
     def focus_target(self) -> LineWidget:
         return self.table

@@ -49,6 +49,7 @@ def rank_steps(steps: int) -> pl.DataFrame:
         {
             "source": rank,
             "rank": rank,
+            "host": f"node{rank // 2}",
             "number": step,
             "name": f"ProfilerStep#{step}",
             "steady": step not in (0, steps - 1),

@@ -6,7 +6,7 @@ import numpy as np
 
 from roofterm.tui.widgets.heat_strip import heat_levels
 from tests.tui.fake_study import FakeStudy
-from tests.tui.harness import ASCII, explorer, press, screen_lines, screen_text, state, status_line, the_explorer
+from tests.tui.harness import ASCII, explorer, press, screen_lines, screen_text, state, status_line, the_explorer, type_text
 
 
 async def test_the_late_rank_and_its_cost_come_first():
@@ -25,6 +25,19 @@ async def test_enter_limits_every_screen_to_the_rank_and_again_to_none():
         assert "filter rank:2" in status_line(pilot)
         await press(pilot, "7 enter")
         assert state(pilot).filter == ""
+
+
+async def test_a_range_of_ranks_leaves_their_rows_and_one_rank_all():
+    async with explorer((80, 24), "7") as pilot:
+        await press(pilot, "slash")
+        await type_text(pilot, "rank:1-2")
+        await press(pilot, "enter")
+        assert "2 of 4 ranks" in screen_text(pilot)
+        await press(pilot, "escape slash")
+        await type_text(pilot, "rank:3")
+        await press(pilot, "enter")
+        assert "4 ranks" in screen_text(pilot)
+        assert any(line.startswith(">rank 3") for line in screen_lines(pilot))
 
 
 async def test_a_cell_of_the_strip_is_a_rank_and_a_step():

@@ -66,12 +66,11 @@ class ComparePage(TablePage):
         baseline = self.explorer.baseline
         if baseline is None:
             return
-        self._level = state.views.get(self.SCREEN, "step")
-        self.by = "figures" if self._level == "step" else "changes"
-        sort = state.sorts.get(self.sorted_as)
-        before = self.selection()
+        level, before = state.views.get(self.SCREEN, "step"), self.selection()
+        sort = state.sorts.get(f"compare {level}")
         changes = baseline.comparison.changes
-        self._answer = await self.explorer.app_.desk.ask(lambda: asked(changes, self._level, parse(state.filter), sort))
+        self._answer = await self.explorer.app_.desk.ask(lambda: asked(changes, level, parse(state.filter), sort))
+        self._level, self.by = level, "figures" if level == "step" else "changes"
         self.query_one("#compare-panel").border_title = LEVEL_TITLES.get(self._level, self._level).capitalize()
         rows = self._answer.rows
         self.show_rows(rows, sort, place_of(rows, "name", before.name if before else None))

@@ -100,7 +100,7 @@ class FindingsPage(TablePage):
 
     def _ask(self, study: Study, scope: Scope) -> tuple[list[Finding], pl.DataFrame, str]:
         found = study.findings(scope)
-        frame = self.against(findings_frame(found), lambda base: findings_frame(base.findings()))
+        frame = self.against(self.by, findings_frame(found), lambda base: findings_frame(base.findings()))
         return found, frame, study.selection(scope).text
 
     def _fit(self) -> None:

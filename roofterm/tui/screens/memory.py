@@ -82,13 +82,13 @@ class MemoryPage(TablePage):
         return (by, self._pool, state.filter, state.step, state.window_ps, state.sorts.get(by))
 
     async def load(self, state: ViewState) -> None:
-        self.by = self._view(state)
-        sort = state.sorts.get(self.by, FIRST_SORT.get(self.by))
+        by = self._view(state)
+        sort = state.sorts.get(by, FIRST_SORT.get(by))
         before = self.selection()
         answer = await self.explorer.app_.desk.ask(lambda: self._ask(state, sort))
         if answer is None:
             return
-        self._answer = answer
+        self._answer, self.by = answer, by
         self.query_one("#memory-panel").border_title = NOUNS[self.by].capitalize()
         self.show_rows(answer.rows, sort, place_of(answer.rows, "name", before.name if before else None))
         part = (self._pool, answer.window_ps)
@@ -216,7 +216,7 @@ class MemoryPage(TablePage):
         whole = _span(study.memory.events)
         by = self._view(state)
         frame = self.against(
-            _frame(by, report, study.memory_ops(window), pool), lambda base: _base_frame(by, base, report.pools[pool].name)
+            by, _frame(by, report, study.memory_ops(window), pool), lambda base: _base_frame(by, base, report.pools[pool].name)
         )
         asked, rest = subset(parse(state.filter), FIELDS) if by == "memory_op" else (parse(""), parse(state.filter))
         events = study.memory.events.filter((pl.col("pool") == pool) & ~pl.col("out_of_memory"))

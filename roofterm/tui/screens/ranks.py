@@ -25,7 +25,7 @@ from roofterm.tui.exporting import Export, rows_export
 from roofterm.tui.messages import EdgeReached, RowHighlighted
 from roofterm.tui.opened import Opened
 from roofterm.tui.rows import Rows, chosen_rows, place_of
-from roofterm.tui.state import Selection, Sort, ViewState, changed, rank_of
+from roofterm.tui.state import Selection, Sort, ViewState, changed, rank_of, without_rank
 from roofterm.tui.table_page import TablePage
 from roofterm.tui.widgets.detail import DetailPanel, Details, Fact
 from roofterm.tui.widgets.heat_strip import Heat, HeatStrip
@@ -38,7 +38,7 @@ VIEWS = ("ranks", "groups")
 ROOMY = 18
 """lines of a page from which on there is room for a second sentence"""
 
-FIELDS = {"rank", "step"}
+FIELDS = {"rank"}
 """Fields of a filter that speak of ranks; the rest speaks of ops and hides no rank."""
 
 TITLES = {
@@ -95,10 +95,10 @@ class RanksPage(TablePage):
         return (by, state.filter, state.sorts.get(by))
 
     async def load(self, state: ViewState) -> None:
-        self.by = self._view(state)
-        sort = state.sorts.get(self.by)
-        before = self.selection()
-        self._answer = await self.explorer.app_.desk.ask(lambda: self._ask(state, sort))
+        by = self._view(state)
+        sort, before = state.sorts.get(by), self.selection()
+        self._answer = await self.explorer.app_.desk.ask(lambda: self._ask(by, state, sort))
+        self.by = by
         rows = self._answer.rows
         self.query_one("#ranks-panel").border_title = NOUNS[self.by].capitalize()
         self.show_rows(rows, sort, place_of(rows, "name", before.name if before else None))
@@ -208,17 +208,17 @@ class RanksPage(TablePage):
         view = state.views.get(self.SCREEN, VIEWS[0])
         return view if view in VIEWS else VIEWS[0]
 
-    def _ask(self, state: ViewState, sort: Sort | None) -> Answer:
+    def _ask(self, by: str, state: ViewState, sort: Sort | None) -> Answer:
         study = self.opened.study
         ranks = study.ranks()
         said = list(dict.fromkeys([verdict(ranks), *rank_notes(study, ranks)]))
-        if self.by == "groups":
-            frame = self.against(groups_frame(study.rank_groups()), lambda base: groups_frame(base.rank_groups()))
+        if by == "groups":
+            frame = self.against(by, groups_frame(study.rank_groups()), lambda base: groups_frame(base.rank_groups()))
             return Answer(ranks, study.rank_steps(), chosen_rows(frame, parse(""), sort), said, frame)
         names = pl.Series("name", [called(row) for row in ranks], dtype=pl.String)
         marks = pl.Series("mark", ["late" if row.late else "" for row in ranks], dtype=pl.String)
-        frame = self.against(rank_table(ranks).with_columns(names, marks), lambda base: rank_table(base.ranks()))
-        asked, _ = subset(parse(with_term(state.filter, "rank", None)), FIELDS)
+        frame = self.against(by, rank_table(ranks).with_columns(names, marks), lambda base: rank_table(base.ranks()))
+        asked, _ = subset(parse(without_rank(state.filter)), FIELDS)
         return Answer(ranks, study.rank_steps(), chosen_rows(frame, asked, sort), said, groups_frame(study.rank_groups()))
 
     def _draw(self) -> None:
@@ -249,7 +249,7 @@ class RanksPage(TablePage):
         values = np.full((len(ranks), len(numbers)), np.nan)
         place = {called(row): at for at, row in enumerate(ranks)}
         for row in steps.iter_rows(named=True):
-            at = place.get(f"rank {row['rank']}" if row["rank"] is not None else "")
+            at = place.get(f"rank {row['rank']}" if row["rank"] is not None else str(row["host"]))
             if at is not None and row[self._figure] is not None:
                 values[at, numbers.index(row["number"])] = row[self._figure]
         return Heat(TITLES[self._figure], [called(row) for row in ranks], [f"#{number}" for number in numbers], values)

@@ -79,7 +79,7 @@ class StepsPage(TablePage):
 
     def _ask(self, state: ViewState, sort: Sort | None) -> Rows:
         asked, _ = subset(parse(state.filter), FIELDS)
-        frame = self.against(steps_frame(self.opened.steps, self.opened.digest.slowest), lambda _: pl.DataFrame())
+        frame = self.against(self.by, steps_frame(self.opened.steps, self.opened.digest.slowest), lambda _: pl.DataFrame())
         return chosen_rows(frame, asked, sort)
 
     def action_open(self) -> None:
