@@ -54,6 +54,22 @@ def test_a_small_plot_as_worked_out_by_hand() -> None:
     ]
 
 
+def test_points_of_a_baseline_stand_beside_and_give_way() -> None:
+    """On the plot above the baseline's GEMM ran at 1e10 FLOP/s: column 6, row 2; its copy at the same place as the GEMM now."""
+    now = [row(category="gemm", intensity=10**1.5, flops_per_s=1e11)]
+    before = [
+        row(category="gemm", intensity=10**1.5, flops_per_s=1e10),
+        row(category="copy", intensity=10**1.5, flops_per_s=1e11),
+        row(category="gemm", intensity=10**9, flops_per_s=1e10),
+    ]
+    spec = PlotSpec(18, 11, View(0, 3, 9, 13), points_of(now, KEY, "hbm"), KEY, (), ASCII, ghosts=points_of(before, KEY, "hbm"))
+    grid = draw(spec)
+    assert lines_of(grid)[6] == " 10G+      %      "
+    assert lines_of(grid)[4] == "100G+      g      "
+    assert grid.owner[6, 11] == -1
+    assert sum(line.count("%") for line in lines_of(grid)) == 1
+
+
 def test_cells_and_places_are_one_map() -> None:
     """61 columns for 6 decades are 10 a decade, 21 rows for 5 decades are 4 a decade."""
     grid = draw(PlotSpec(66, 23, View(-2, 4, 9, 14), NOTHING, KEY, (), ASCII))

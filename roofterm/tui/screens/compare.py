@@ -140,6 +140,7 @@ def asked(changes: pl.DataFrame, level: str, wanted: Filter, sort: Sort | None) 
     mine = changes.filter(pl.col("level") == level)
     told = mine.filter(pl.col("status") != "unknown")
     if level == "step":
+        told = told.filter((pl.col("base") != 0) | (pl.col("new") != 0))
         records = [change_texts(row) for row in told.iter_rows(named=True)]
         texts = dict.fromkeys(("base", "new", "change", "spread", "limiter", "level", "unit", "status"), pl.String)
         frame = pl.DataFrame(records, schema={**told.schema, **texts})

@@ -230,7 +230,7 @@ class RooflineView(LineWidget, can_focus=True):
             counts.append(f"{self.points.time_only} time only")
         memory = [] if self.memory == "hbm" else [f"by {self.memory}"]
         if self._base is not None:
-            counts.append(f"{marks(self.look).ghost} baseline")
+            counts.insert(1, f"{marks(self.look).ghost} baseline")
         roofs = "no roofs" if self.choice == "none" else f"roofs {self.choice} {sources(self.roofs)}".rstrip()
         return self.coverage, [*counts, *memory, roofs, *filter(None, [launch_text(self.roofs)])]
 
