@@ -110,9 +110,10 @@ def read_figures(key: str | None) -> KeptFigures | None:
         if data[:_DIGEST_BYTES] != _sum(data[_DIGEST_BYTES:]):
             return None
         figures = msgspec.msgpack.decode(data[_DIGEST_BYTES:], type=KeptFigures)
-        os.utime(path)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
+    with suppress(OSError):
+        os.utime(path)
     return figures
 
 

@@ -30,12 +30,17 @@ class ThriftyCompositor(Compositor):
     def __init__(self) -> None:
         super().__init__()
         self._sent: dict[int, list[Cell]] = {}
+        """the cells of each line as they were sent last"""
+        self._sent_at = self.size
 
     def render_full_update(self, simplify: bool = False) -> LayoutUpdate:
         whole = super().render_full_update(simplify)
         return WholeUpdate([Strip.join(line) for line in whole.strips], whole, self._sent)
 
     def render_partial_update(self) -> ChopsUpdate | None:
+        if self.size != self._sent_at:  # what a terminal cuts off and brings back is its own affair
+            self._sent.clear()
+            self._sent_at = self.size
         update = super().render_partial_update()
         return None if update is None else PartUpdate(update, self._sent, self.size.width)
 

@@ -174,3 +174,27 @@ async def test_textual_takes_its_updates():
         assert sent.startswith("\x1b[2;6H")
         assert sent.count("bbb") == 1
         assert "a" not in sent
+
+
+async def test_after_a_resize_nothing_is_taken_to_be_there():
+    app = Page()
+    async with app.run_test(size=(WIDTH, HEIGHT)) as pilot:
+        await pilot.pause()
+        compositor = app.screen._compositor
+        letters = app.query_one(Letters)
+
+        def sent() -> str:
+            letters.refresh(Region(0, 1, 4, 1))
+            compositor.update_widgets({letters})
+            part = compositor.render_update()
+            assert isinstance(part, PartUpdate)
+            return part.render_segments(CONSOLE)
+
+        whole = compositor.render_update(full=True)
+        assert isinstance(whole, WholeUpdate)
+        whole.render_segments(CONSOLE)
+        assert sent() == ""
+        await pilot.resize_terminal(WIDTH - 10, HEIGHT)
+        await pilot.resize_terminal(WIDTH, HEIGHT)
+        await pilot.pause()
+        assert "aaaa" in sent()
