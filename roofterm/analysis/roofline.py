@@ -50,7 +50,7 @@ def bounded(
     engine's annotations tell of each row of `profile.steps`, columns of `iterations.ITERATIONS` from `phase` on; `owners`:
     those of the whole profile's work, if they are known."""
     found = costed(profile, work, facts, owners)
-    items = with_roles(profile, op_items(profile, found, found.items, transfers(profile, work)))
+    items = with_roles(profile, op_items(profile, found, found.items, transfers(profile)))
     if batches is not None:
         items = with_cache(profile, items, batches)
     items = with_bounds(items, device)

@@ -35,6 +35,8 @@ def scope_use(study: Study, scope: Scope) -> ScopeUse | None:
 
 def _mbu(study: Study, scope: Scope) -> float | None:
     """The mean of the steps of decode among those chosen, by their length."""
+    if study.model is None and not study.bounded(scope).items["kv_read"].sum():
+        return None  # no step reads a cache, and the steps need not be counted for it
     rows = study.steps()
     chosen = set(study.selection(scope).windows["step"].to_list())
     of = dict(zip(study.windows["step"].to_list(), rows, strict=True))

@@ -503,7 +503,8 @@ class Study:
 
     def _bounds_of(self, part: Scope) -> Bounded:
         profile, work = self.joined, self.captured.hung(self._part(part).work)
-        found = bounded_part(profile, self.bounded(), work) if part != Scope(step=ALL.step) else None
+        whole = self._kept.get(("bounded", Scope(step=ALL.step)))  # where it is known; to ask for a part alone is no reason to make it
+        found = bounded_part(profile, cast(Bounded, whole), work) if whole is not None else None
         return found or bounded(profile, work, self.facts, self.device, self.step_facts, self.owners)
 
     def _iteration_table(self, scope: Scope) -> pl.DataFrame:

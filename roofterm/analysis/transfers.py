@@ -12,7 +12,7 @@ import msgspec
 import polars as pl
 
 from roofterm.analysis.hlo_costs import on_device_clock
-from roofterm_parsers.profile import Profile
+from roofterm_parsers.profile import Kind, Profile
 
 _DONE = re.compile(r"-done(?=\.\d+$|$)")
 _OPERAND = re.compile(r"%([\w.\-]*start[\w.\-]*)")
@@ -21,8 +21,8 @@ TRANSFERS = pl.Schema({"slice": pl.UInt32(), "transfer_ps": pl.Int64()})
 """A done op, and how long the whole transfer took, by the device's own clock."""
 
 
-def transfers(profile: Profile, work: pl.DataFrame) -> pl.DataFrame:
-    """The transfers of device work (schema `work.WORK`) of which both ends ran, schema `TRANSFERS`.
+def transfers(profile: Profile) -> pl.DataFrame:
+    """The transfers of which both ends ran, schema `TRANSFERS`.
 
     A done op ends what the latest run of its start op before it has begun on the same device.
     """
@@ -30,8 +30,14 @@ def transfers(profile: Profile, work: pl.DataFrame) -> pl.DataFrame:
     if pairs.height == 0:
         return pl.DataFrame(schema=TRANSFERS)
     ran = profile.hlo.filter(pl.col("op").is_in(pl.concat([pairs["start"], pairs["done"]]).implode())).unique("slice", keep="first")
-    ran = work.select("slice", "device", "start_ps", "end_ps", "own_ps").join(ran, on="slice", how="inner")
-    ran = on_device_clock(profile, ran).sort("start_ps")
+    taken = profile.slices[ran["slice"]]
+    ran = ran.with_columns(
+        device=profile.tracks["device"].gather(taken["track"]),
+        start_ps=taken["start_ps"],
+        end_ps=taken["start_ps"] + taken["dur_ps"],
+        own_ps=taken["dur_ps"],
+    )
+    ran = on_device_clock(profile, ran.filter(taken["kind"] == int(Kind.KERNEL))).sort("start_ps")
     begun = ran.select("device", "start_ps", start="op", begin_ps="start_ps")
     done = ran.join(pairs, left_on="op", right_on="done", how="inner", maintain_order="left")
     done = done.join_asof(begun, on="start_ps", by=["device", "start"], strategy="backward", check_sortedness=False)

@@ -46,7 +46,7 @@ def core_with_copies(
 )
 def test_a_copy_lasts_from_its_start_op_to_its_done_op(start: str, text: str) -> None:
     made = study(core_with_copies(start, text))
-    assert transfers(made.profile, made.work)["transfer_ps"].to_list() == [92 * US, 92 * US]
+    assert transfers(made.profile)["transfer_ps"].to_list() == [92 * US, 92 * US]
 
 
 def test_its_rate_is_that_of_the_whole_transfer() -> None:
@@ -66,4 +66,4 @@ def test_a_start_before_the_profile_leaves_the_done_op_alone() -> None:
     end = core.op("%copy-done.2 = f32[8]", display="copy-done.2", hlo_category="copy-done", program_id=1, symbol_id=2)
     core.line("XLA Ops", [core.event(end, 0, US)])
     made = study(core)
-    assert transfers(made.profile, made.work).height == 0
+    assert transfers(made.profile).height == 0
