@@ -20,7 +20,7 @@ from roofterm.analysis.cache_traffic import with_cache
 from roofterm.analysis.categories import Category
 from roofterm.analysis.costed import LEVELS, Costed, costed, exclusive
 from roofterm.analysis.hlo_costs import on_device_clock
-from roofterm.analysis.levels import PS, category_rows, kernel_rows, op_items, op_rows, over_roof, records, summed, with_rates, with_shares
+from roofterm.analysis.levels import PS, category_rows, kernel_rows, op_items, op_rows, over_roof, records, summed, with_shares
 from roofterm.analysis.op_roles import ROLE_COLUMNS
 from roofterm.analysis.owners import Owners
 from roofterm.analysis.scope import ALL, Scope
@@ -82,7 +82,6 @@ def bounded_part(profile: Profile, whole: Bounded, work: pl.DataFrame) -> Bounde
 
     found = Costed(renumbered(whole.costed.items, taken), renumbered(whole.costed.pieces, mine).with_columns(alone))
     items = renumbered(whole.items, taken[whole.items["item"].to_numpy()])
-    items = with_rates(found, items, transfers(profile, work))
     return Bounded(found, items.with_columns(exclusive_ps=pl.Series(held[items["item"].to_numpy()])))
 
 
