@@ -120,12 +120,16 @@ class LineList(LineWidget, can_focus=True):
         return 0
 
     def _show_cursor(self) -> None:
-        height = max(self.size.height, 1)
+        height = self.size.height
+        if not height:  # not laid out yet
+            return
         if self.cursor < self.top:
             self.top = self.cursor
         elif self.cursor >= self.top + height:
             self.top = self.cursor - height + 1
         self.top = max(0, min(self.top, len(self.lines) - height))
+        if self.cursor < height and not any(line.rests for line in self.lines[: self.top]):
+            self.top = 0  # a heading above the first line is in sight with it
 
 
 @cache
