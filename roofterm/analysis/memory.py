@@ -53,6 +53,8 @@ class Course(NamedTuple):
 
     time_ps: NDArray[np.int64]
     held_bytes: NDArray[np.int64]
+    op: pl.Series
+    """op of each event; null: outside of any"""
     known_from_zero: bool
     """False: the file gives no totals, so these are changes since the recording began"""
     peak: int | None
@@ -160,9 +162,9 @@ def memory_course(memory: Memory, pool: int) -> Course:
     stated = events.filter(pl.col("used_bytes").is_not_null())
     if stated.height or not events.height:
         held = stated["used_bytes"].to_numpy()
-        return Course(stated["time_ps"].to_numpy(), held, True, int(held.argmax()) if held.size else None)
+        return Course(stated["time_ps"].to_numpy(), held, stated["op"], True, int(held.argmax()) if held.size else None)
     held = events["bytes"].fill_null(0).cum_sum().to_numpy()
-    return Course(events["time_ps"].to_numpy(), held, False, int(held.argmax()))
+    return Course(events["time_ps"].to_numpy(), held, events["op"], False, int(held.argmax()))
 
 
 def memory_by_op(memory: Memory, window_ps: tuple[int, int] | None = None) -> pl.DataFrame:

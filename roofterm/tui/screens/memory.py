@@ -22,7 +22,7 @@ from roofterm.tui.frames import step_number
 from roofterm.tui.messages import EdgeReached
 from roofterm.tui.opened import Opened
 from roofterm.tui.rows import Rows, chosen_rows, place_of
-from roofterm.tui.state import Selection, Sort, ViewState, changed
+from roofterm.tui.state import Selection, Sort, ViewState, changed, rank_of, without_rank
 from roofterm.tui.table_page import TablePage
 from roofterm.tui.widgets.detail import DetailPanel, Details, Fact
 from roofterm.tui.widgets.line_widget import LineWidget
@@ -33,8 +33,8 @@ VIEWS = ("memory_op", "memory_pool", "memory_step", "memory_pressure")
 
 FIRST_SORT = {"memory_op": Sort("peak_bytes"), "memory_pressure": Sort("total_us")}
 
-FIELDS = {"name", "op"}
-"""Fields of a filter that speak of ops; steps and allocators are not hidden by them."""
+FIELDS = {"memory_op": {"name", "op"}, "memory_pool": {"rank"}}
+"""Fields of a filter that a view answers: steps and allocators are not hidden by what speaks of ops."""
 
 OUTSIDE = "(outside of any op)"
 
@@ -43,9 +43,9 @@ PS_PER_US = 1_000_000
 
 class Answer(NamedTuple):
     report: MemoryReport
+    pool: int
+    """the allocator shown: row of the report's pools"""
     course: Course
-    ops: pl.Series
-    """op of each of the course's events"""
     window_ps: tuple[int, int]
     """start and end of what is shown"""
     rows: Rows
@@ -88,7 +88,7 @@ class MemoryPage(TablePage):
         answer = await self.explorer.app_.desk.ask(lambda: self._ask(state, sort))
         if answer is None:
             return
-        self._answer, self.by = answer, by
+        self._answer, self._pool, self.by = answer, answer.pool, by
         self.query_one("#memory-panel").border_title = NOUNS[self.by].capitalize()
         self.show_rows(answer.rows, sort, place_of(answer.rows, "name", before.name if before else None))
         part = (self._pool, answer.window_ps)
@@ -211,18 +211,15 @@ class MemoryPage(TablePage):
         report = study.memory_report()
         if report is None or not report.pools:
             return None
-        pool = min(self._pool, len(report.pools) - 1)
+        pool = _pool_of(report, self._pool, rank_of(state))
         window = self._window(state, pool)
         whole = _span(study.memory.events)
         by = self._view(state)
         frame = self.against(
             by, _frame(by, report, study.memory_ops(window), pool), lambda base: _base_frame(by, base, report.pools[pool].name)
         )
-        asked, rest = subset(parse(state.filter), FIELDS) if by == "memory_op" else (parse(""), parse(state.filter))
-        events = study.memory.events.filter((pl.col("pool") == pool) & ~pl.col("out_of_memory"))
-        course = memory_course(study.memory, pool)
-        stated = events.filter(pl.col("used_bytes").is_not_null()) if course.known_from_zero else events
-        return Answer(report, course, stated["op"], window or whole, chosen_rows(frame, asked, sort), rest.text)
+        asked, rest = subset(parse(without_rank(state.filter)), FIELDS.get(by, set()))
+        return Answer(report, pool, memory_course(study.memory, pool), window or whole, chosen_rows(frame, asked, sort), rest.text)
 
     def _window(self, state: ViewState, pool: int) -> tuple[int, int] | None:
         """The window asked for, else that of the step on the pool's own host."""
@@ -243,7 +240,7 @@ class MemoryPage(TablePage):
         if self._answer is None:
             return
         course, (start, end) = self._answer.course, self._answer.window_ps
-        pool = self._answer.report.pools[min(self._pool, len(self._answer.report.pools) - 1)]
+        pool = self._answer.report.pools[self._answer.pool]
         failed = [round(at * PS_PER_US) for at in pool.out_of_memory_us]
         self.curve.show(
             Curve(pool_title(pool), course.time_ps, course.held_bytes, course.peak, failed, note=pool_note(pool, course)),
@@ -258,7 +255,7 @@ class MemoryPage(TablePage):
         if self._answer is None or held.event is None:
             self.explorer.notice("nothing was allocated before")
             return
-        op, step = self._answer.ops[held.event], self._step_at(held.time_ps)
+        op, step = self._answer.course.op[held.event], self._step_at(held.time_ps)
         if op is None and step is None:
             self.explorer.notice("no op and no step around this moment")
         elif op is None:
@@ -286,23 +283,29 @@ class MemoryPage(TablePage):
 
     def _pool_facts(self) -> list[Fact]:
         assert self._answer is not None
-        pool = self._answer.report.pools[min(self._pool, len(self._answer.report.pools) - 1)]
-        row = _frame("memory_pool", self._answer.report, pl.DataFrame(), 0).row(
-            min(self._pool, len(self._answer.report.pools) - 1), named=True
-        )
-        return [Fact(pool_title(pool)), *row_details("memory_pool", row).facts]
+        report, pool = self._answer.report, self._answer.pool
+        row = _frame("memory_pool", report, pl.DataFrame(), 0).row(pool, named=True)
+        return [Fact(pool_title(report.pools[pool])), *row_details("memory_pool", row).facts]
 
     def _moment(self) -> Details:
         assert self._answer is not None
         held = self.curve.reading()
         step = self._step_at(held.time_ps)
-        op = self._answer.ops[held.event] if held.event is not None else None
+        op = self._answer.course.op[held.event] if held.event is not None else None
         facts = [
             Fact("in use", bytes_text(held.bytes), "the most within the cell under the cursor"),
             Fact("op", op or OUTSIDE, "innermost op around the allocation"),
             Fact("step", "none" if step is None else f"#{step}"),
         ]
         return Details("A moment of the curve", [*facts, *self._pool_facts()])
+
+
+def _pool_of(report: MemoryReport, chosen: int, rank: int | None) -> int:
+    """The allocator that was chosen; where only one rank is asked for, and it is of another, the first of that rank."""
+    chosen = min(chosen, len(report.pools) - 1)
+    if rank is None or report.pools[chosen].rank == rank:
+        return chosen
+    return next((at for at, pool in enumerate(report.pools) if pool.rank == rank), chosen)
 
 
 def pool_title(pool: MemoryPool) -> str:
