@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from roofterm.analysis.categories.short import short_name
 from roofterm.glossary import find
 from roofterm.report import columns as printed
+from roofterm.report import explorer_columns as extra
 from roofterm.report.fields import NAME, byte_rate, numbers, words, yes_no
 from roofterm.report.fields import Column as Field
 from roofterm.text.units import bytes_text, count, duration_us, pct, si
@@ -67,7 +68,7 @@ def _column(field: Field, place: At) -> Column:
     return Column(field.name, label, width, field.text, place.priority, left, place.tint, field.about, place.draw)
 
 
-_OF = {by: (*columns, *printed.MORE_COLUMNS.get(by, ())) for by, columns in printed.TABLE_COLUMNS.items()}
+_OF = {by: (*columns, *extra.MORE_COLUMNS.get(by, ())) for by, columns in printed.TABLE_COLUMNS.items()}
 _SHARE_BAR = At("pct", 8, 12, draw=share_bar)
 _CATEGORY = At("category", 2, 13, tint="category")
 _ROOF = At("pct_of_roof", 1, tint="share")
@@ -128,24 +129,24 @@ TABLES: Mapping[str, Sequence[Column]] = {
         At("bytes", 6),
     ),
     "roofline": laid_out(
-        (*printed.ROOFLINE_COLUMNS, *printed.MORE_COLUMNS["roofline"]), named("op"), _CATEGORY, At("shapes", 4, 26), At("calls", 4, 8),
+        (*printed.ROOFLINE_COLUMNS, *extra.MORE_COLUMNS["roofline"]), named("op"), _CATEGORY, At("shapes", 4, 26), At("calls", 4, 8),
         At("time_us", 0), At("intensity", 1), At("flops_per_s", 2), At("bytes_per_s", 3), _ROOF, At("limit", 1, 9), At("headroom_us", 3),
         At("time_bound_us", 6), At("dtype", 4, 5), At("flops", 6), At("bytes", 6), At("pct_of_peak_flops", 6), At("pct_of_peak_bw", 6),
         At("flops_from", 7, 6), At("op", 7, 20), At("flags", 7, 20),
     ),
     "step": laid_out(
-        (*printed.STEP_COLUMNS, *printed.MORE_COLUMNS["step"]), named("step", shorten=False, width=18), At("mark", 0, 10, tint="warn"),
+        (*printed.STEP_COLUMNS, *extra.MORE_COLUMNS["step"]), named("step", shorten=False, width=18), At("mark", 0, 10, tint="warn"),
         At("parts", 3, 28, draw=step_bar, label="where it goes"), At("dur_us", 0), At("host_dur_us", 4), At("compute_us", 1),
         At("exposed_comm_us", 1), At("exposed_copy_us", 3), At("idle_us", 1), At("busy_pct", 2), At("host_wait_us", 5),
         At("kernel_gap_us", 5), At("comm_us", 5), At("launches", 4), At("rank", 5), At("mfu_pct", 4), At("tensor_core_pct", 6),
         At("sm_efficiency_pct", 6), At("host_busy_pct", 6), At("start_us", 6),
     ),
     "findings": laid_out(
-        printed.FINDING_COLUMNS, named("finding", shorten=False, about="what is wrong, in one line"), At("severity", 2, 8, tint="severity"),
+        extra.FINDING_COLUMNS, named("finding", shorten=False, about="what is wrong, in one line"), At("severity", 2, 8, tint="severity"),
         At("time_at_stake_us", 0), At("share_of_step_pct", 1),
     ),
     "ranks": laid_out(
-        (*printed.RANK_COLUMNS, *printed.MORE_COLUMNS["ranks"]), named("rank", shorten=False, about="process of a job"),
+        (*printed.RANK_COLUMNS, *extra.MORE_COLUMNS["ranks"]), named("rank", shorten=False, about="process of a job"),
         At("mark", 0, 4, tint="bad"), At("step_us", 0), At("compute_us", 0), At("exposed_comm_us", 1), At("exposed_wait_us", 2),
         At("exposed_transfer_us", 3), At("kept_waiting_us", 0), At("last_pct", 3), At("idle_us", 1), At("host_wait_us", 3),
         At("busy_pct", 2), At("wait_us", 4), At("transfer_us", 4), At("exposed_copy_us", 6), At("launches", 5), At("slowest_us", 5),
@@ -157,21 +158,21 @@ TABLES: Mapping[str, Sequence[Column]] = {
         At("transfer_us", 1), At("bus_bw", 0), At("message_bytes", 3), At("matched_pct", 4, 7),
     ),
     "memory_op": laid_out(
-        printed.MEMORY_COLUMNS["memory_op"], named("op", shorten=False, about="innermost op around the allocation"), At("peak_bytes", 0),
+        extra.MEMORY_COLUMNS["memory_op"], named("op", shorten=False, about="innermost op around the allocation"), At("peak_bytes", 0),
         At("allocated_bytes", 0), At("freed_bytes", 1), At("allocations", 2),
     ),
     "memory_pool": laid_out(
-        printed.MEMORY_COLUMNS["memory_pool"], named("allocator", shorten=False, width=14, about="one a device and one of the host"),
+        extra.MEMORY_COLUMNS["memory_pool"], named("allocator", shorten=False, width=14, about="one a device and one of the host"),
         At("rank", 4), At("peak_bytes", 0), At("peak_pct", 1, tint="share"), At("capacity_bytes", 3), At("reserved_peak_bytes", 2),
         At("last_bytes", 1), At("peak_us", 3), At("peak_op", 4, 24), At("peak_step", 5, 16), At("first_bytes", 5),
         At("held_before_bytes", 5), At("allocations", 6), At("frees", 6), At("failed", 6),
     ),
     "memory_step": laid_out(
-        printed.MEMORY_COLUMNS["memory_step"], named("step", shorten=False, width=18), At("peak_bytes", 0), At("last_bytes", 0),
+        extra.MEMORY_COLUMNS["memory_step"], named("step", shorten=False, width=18), At("peak_bytes", 0), At("last_bytes", 0),
         At("allocated_bytes", 1), At("freed_bytes", 1), At("allocations", 2),
     ),
     "memory_pressure": laid_out(
-        printed.MEMORY_COLUMNS["memory_pressure"], named("call to the driver", shorten=False, about="it may wait for the device"),
+        extra.MEMORY_COLUMNS["memory_pressure"], named("call to the driver", shorten=False, about="it may wait for the device"),
         At("total_us", 0), At("calls", 0), At("us_per_step", 1), At("calls_per_step", 1),
     ),
     "figures": laid_out(
@@ -179,12 +180,12 @@ TABLES: Mapping[str, Sequence[Column]] = {
         At("change", 0, 10), At("change_pct", 0, 7), At("status", 2, 8), At("spread", 3, 9),
     ),
     "changes": laid_out(
-        printed.TIME_CHANGE_COLUMNS, named("name"), At("change", 0, 10), At("change_pct", 0, 8, tint="rise"), At("base", 1), At("new", 1),
+        extra.TIME_CHANGE_COLUMNS, named("name"), At("change", 0, 10), At("change_pct", 0, 8, tint="rise"), At("base", 1), At("new", 1),
         At("status", 2, 8), At("base_calls", 3, 7), At("new_calls", 3, 7), At("base_mean_us", 4), At("new_mean_us", 4), At("spread", 5),
         At("limiter", 4, 16),
     ),
     "device": laid_out(
-        printed.ROOF_COLUMNS, named("roof", shorten=False, width=20, about="type of arithmetic, or level of memory"), At("kind", 1, 7),
+        extra.ROOF_COLUMNS, named("roof", shorten=False, width=20, about="type of arithmetic, or level of memory"), At("kind", 1, 7),
         At("value", 0, 13), At("ridge", 1, 11), At("source", 2, 8),
     ),
 }  # fmt: skip
@@ -239,8 +240,8 @@ _AGAINST_UNITS = {"roofline": "pct", "memory_op": "bytes", "memory_pool": "bytes
 
 def against_columns(table: str) -> tuple[Column, ...]:
     """Columns that hold a table against a baseline."""
-    texts = printed.AGAINST_TEXTS.get(_AGAINST_UNITS.get(table, ""), {})
-    fields = [replace(field, text=texts.get(field.name, field.text)) for field in printed.AGAINST_COLUMNS]
+    texts = extra.AGAINST_TEXTS.get(_AGAINST_UNITS.get(table, ""), {})
+    fields = [replace(field, text=texts.get(field.name, field.text)) for field in extra.AGAINST_COLUMNS]
     places = (At("change", 0, 10), At("change_pct", 1, 8, tint=None if table == "roofline" else "rise"), At("base", 3, 9))
     return laid_out(fields, named(""), *places)[1:]
 
