@@ -12,7 +12,6 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from roofterm_parsers.nesting import cut_ends
 from roofterm_parsers.profile import ROOT, Kind, Profile, TrackKind
 
 I64 = NDArray[np.int64]
@@ -134,8 +133,9 @@ def _parents(profile: Profile, rows: I64, start: I64, dur: I64) -> I64:
     parent = slices["parent"].to_numpy()
     position = np.full(slices.height, -1, np.int64)
     position[rows] = np.arange(rows.size)
-    end_all = cut_ends(parent, slices["start_ps"].to_numpy(), slices["dur_ps"].to_numpy())
-    sticking = end_all != slices["start_ps"].to_numpy() + slices["dur_ps"].to_numpy()
+    end = slices["start_ps"].to_numpy() + slices["dur_ps"].to_numpy()
+    child = np.flatnonzero(parent != ROOT)
+    sticking = child[end[child] > end[parent[child]]]
     track = slices["track"].to_numpy()
     odd = np.unique(track[sticking])
     up = parent[rows]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -34,7 +36,7 @@ def summarise(
     compute_ps = sum(line.compute.length for line in lines.values())
     window = span * len(lines)
     communication = kernels.filter(pl.col("work_class") == int(WorkClass.COMMUNICATION))
-    kernels_here = profile.devices[kernels["device"]] if kernels.height else profile.devices[:0]
+    ids, sources = (profile.devices[column].gather(kernels["device"]) for column in ("id", "source"))
     host_steps = profile.steps
     return Summary(
         slices=profile.slices.height,
@@ -51,18 +53,18 @@ def summarise(
         step_names=host_steps.unique("number", keep="first").sort("number")["name"].to_list(),
         devices=len(lines),
         device_names=_names(profile, lines),
-        kernel_us_by_device=_sums(kernels_here["id"], kernels["own_ps"]),
+        kernel_us_by_device=_sums(ids, kernels["own_ps"]),
         ranks=_distinct([s.rank for s in profile.sources]),
         hosts=_distinct([s.host for s in profile.sources]),
         runs=_runs(profile),
-        kernel_us_by_rank=_by_rank(profile, kernels, kernels_here["source"]),
+        kernel_us_by_rank=_by_rank(profile, kernels, sources),
         unlinked_kernels=kernels["launch"].null_count(),
         total_self_us=int(self_ps.sum()) / US,
         self_us_min=_smallest_self(profile, self_ps),
         sync_us=_sync(profile) / US,
         span_us=span / US,
         flops_total=flops_total,
-        distinct_kernels=profile.slices[kernels["slice"]]["name"].n_unique(),
+        distinct_kernels=profile.slices["name"].gather(kernels["slice"]).n_unique(),
         threads=_threads(profile),
         process_names=sorted(set(profile.tracks["process_name"].drop_nulls().to_list()) - {""}),
         counter_series=profile.counters["series"].unique().sort().to_list(),
@@ -82,13 +84,14 @@ def summarise(
 
 def _span(profile: Profile) -> int:
     """Last end less first start of what is shown, ps: the profiler's own rows do not stretch it."""
-    host = profile.slices.filter(~pl.col("kind").is_in([int(Kind.OVERHEAD)]))
-    shown = host if host.height else profile.slices
-    if shown.height == 0:
+    start, dur, kind = (profile.slices[name].to_numpy() for name in ("start_ps", "dur_ps", "kind"))
+    shown = kind != Kind.OVERHEAD
+    if not shown.any():
+        shown[:] = True
+    if start.size == 0:
         times = [frame["time_ps"] for frame in (profile.counters, profile.instants, profile.memory) if frame.height]
         return max((int(t.max()) for t in times), default=0) - min((int(t.min()) for t in times), default=0)  # type: ignore[arg-type]
-    last = (shown["start_ps"] + shown["dur_ps"]).max()
-    return int(last) - int(shown["start_ps"].min())  # type: ignore[arg-type]
+    return int((start + dur)[shown].max()) - int(start[shown].min())
 
 
 def _idle_in_steps(profile: Profile, lines: dict[int, DeviceLine]) -> float | None:
@@ -125,7 +128,7 @@ def _names(profile: Profile, lines: dict[int, DeviceLine]) -> list[str]:
 
 
 def _sums(key: pl.Series, value: pl.Series) -> dict[str, float]:
-    frame = pl.DataFrame({"key": key.cast(pl.String), "value": value}).group_by("key").agg(pl.col("value").sum()).sort("key")
+    frame = pl.DataFrame({"key": key, "value": value}).group_by("key").agg(pl.col("value").sum()).cast({"key": pl.String}).sort("key")
     return {str(k): v / US for k, v in frame.iter_rows()}
 
 
@@ -159,15 +162,18 @@ def _smallest_self(profile: Profile, self_ps: NDArray[np.int64]) -> float | None
     if self_ps.size == 0:
         return None
     text = profile.names["text"].rank("dense").gather(profile.slices["name"])  # one text may stand in several categories
-    by_name = pl.DataFrame({"name": text, "own": self_ps}).group_by("name").agg(pl.col("own").sum())
-    return int(by_name["own"].min()) / US  # type: ignore[arg-type]
+    total, calls = _totals(text.to_numpy(), self_ps)
+    return int(total[calls > 0].min()) / US
 
 
 def _sync(profile: Profile) -> int:
     """Time of the host in calls that wait for the device, ps."""
-    names = profile.names.with_row_index("name").filter(pl.col("text").str.contains(SYNC_CALL))["name"]
-    calls = profile.slices.filter(pl.col("name").is_in(names.implode()) & pl.col("kind").is_in([int(Kind.SYNC), int(Kind.RUNTIME)]))
-    return int(calls["dur_ps"].sum())
+    waits = profile.names["text"].str.contains(SYNC_CALL).to_numpy()
+    if not waits.any():
+        return 0
+    kind = profile.slices["kind"].to_numpy()
+    called = ((kind == Kind.SYNC) | (kind == Kind.RUNTIME)) & waits[profile.slices["name"].to_numpy()]
+    return int(profile.slices["dur_ps"].to_numpy()[called].sum())
 
 
 def _peak_memory(memory: Memory) -> int | None:
@@ -183,17 +189,27 @@ def _least_delay(profile: Profile, work: pl.DataFrame) -> float | None:
     linked = work.drop_nulls("launch")
     if linked.height == 0:
         return None
-    calls = profile.slices[linked["launch"]]
-    delay = linked["start_ps"] - calls["start_ps"] - calls["dur_ps"]
+    start, dur = (profile.slices[column].gather(linked["launch"]) for column in ("start_ps", "dur_ps"))
+    delay = linked["start_ps"] - start - dur
     return max(int(delay.min()), 0) / US  # type: ignore[arg-type]
 
 
 def _top_op(profile: Profile) -> str | None:
     """The host op with the most total time."""
-    hosts = profile.tracks.with_row_index("track").filter(pl.col("kind") == int(TrackKind.HOST))["track"]
+    host = (profile.tracks["kind"] == int(TrackKind.HOST)).to_numpy()
+    track, kind, name = (profile.slices[column].to_numpy() for column in ("track", "kind", "name"))
     for kinds in ((Kind.OP,), (Kind.ANNOTATION, Kind.RUNTIME, Kind.SYNC, Kind.OTHER)):
-        ops = profile.slices.filter(pl.col("kind").is_in([int(k) for k in kinds]) & pl.col("track").is_in(hosts.implode()))
-        if ops.height:
-            top = ops.group_by("name").agg(pl.col("dur_ps").sum()).sort(["dur_ps", "name"], descending=[True, False])["name"][0]
-            return str(profile.names["text"][top])
+        ops = np.flatnonzero(np.isin(kind, np.array(kinds, np.uint8)))
+        ops = ops[host[track[ops]]]
+        if ops.size:
+            total, calls = _totals(name[ops], profile.slices["dur_ps"].to_numpy()[ops])
+            return str(profile.names["text"][int(np.where(calls > 0, total, -1).argmax())])
     return None
+
+
+def _totals(key: NDArray[np.unsignedinteger[Any]], value: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """For each key up to the largest: the sum of its values, and how many there are."""
+    calls = np.bincount(key)
+    total = np.zeros(calls.size, np.int64)
+    np.add.at(total, key, value)  # exact; bincount's own sums go through float
+    return total, calls
