@@ -61,7 +61,7 @@ __all__ = [
     "empty",
 ]
 
-PARSER_VERSION = 9
+PARSER_VERSION = 10
 """Raise it when a parser reads the same bytes into different frames: cached profiles of other versions are read anew."""
 
 DEVICE_ALONE = "device_alone"

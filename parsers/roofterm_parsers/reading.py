@@ -22,6 +22,8 @@ XPLANE_PER_MEMORY = 3
 """An XPlane file is held in memory whole, and its frames beside it: it may take this part of what is allowed."""
 LINKING_PER_READING = 2.5
 """What a trace takes at its most, while its events are put in order and linked, over what it took to be read (measured: 2.6)."""
+EXPANDING = 8
+"""How many times its packed size the text of a trace has at least, for what is better known in advance (seen: 10 to 20)."""
 _MAPPED_BYTES = 64 << 20
 _LEFTOVERS = (".tmp", ".part", ".crdownload")
 
@@ -60,7 +62,8 @@ def read_input(file: Input, tracker: Tracker, *, max_memory: int, workers: int |
         if what == "xplane":
             profile = _read_xplane(file, stream, source, tracker, device_alone)
         else:
-            profile = _read_chrome(stream, source, tracker, max_memory=max_memory, workers=workers)
+            expected = (file.bytes or 0) * (EXPANDING if stream.containers else 1)
+            profile = _read_chrome(stream, source, tracker, max_memory=max_memory, workers=workers, expected_bytes=expected)
         if not _has_anything(profile):
             raise ProfileError(f"{file.path}: there is no event in it: nothing on the time axis", file.path)
         facts = {"bytes": file.bytes if file.bytes is not None else stream.bytes_read, "bytes_expanded": stream.bytes_expanded}
@@ -85,7 +88,7 @@ def reopen(source: Source, offset: int, max_memory: int) -> Stream:
     return stream
 
 
-def _read_chrome(stream: Stream, source: Source, tracker: Tracker, *, max_memory: int, workers: int | None) -> Profile:
+def _read_chrome(stream: Stream, source: Source, tracker: Tracker, *, max_memory: int, workers: int | None, expected_bytes: int) -> Profile:
     from roofterm_parsers.chrome.reader import read
 
     before = taken_bytes()
@@ -102,7 +105,9 @@ def _read_chrome(stream: Stream, source: Source, tracker: Tracker, *, max_memory
         if stream.ended:
             tracker.phase("linking")
 
-    return read(stream, source, at_block, workers=workers, max_memory=max_memory, cancelled=tracker.cancelled)
+    return read(
+        stream, source, at_block, workers=workers, max_memory=max_memory, expected_bytes=expected_bytes, cancelled=tracker.cancelled
+    )
 
 
 def _read_xplane(file: Input, stream: Stream, source: Source, tracker: Tracker, device_alone: bool) -> Profile:

@@ -33,6 +33,8 @@ def open_only_entry(raw: Raw | None, below: Pushback, stream: Stream) -> Layer:
             entry = _choose(archive.infolist(), path)
     except (zipfile.BadZipFile, NotImplementedError, ValueError, EOFError):
         return _first_entry(raw, stream)
+    if entry.header_offset < 0:  # the front of the file is lost
+        return _first_entry(raw, stream)
     raw.seek(entry.header_offset)
     header = Pushback(raw).exactly(_LOCAL_HEADER_BYTES)
     raw.seek(entry.header_offset + _LOCAL_HEADER_BYTES + _skipped(header))
@@ -50,7 +52,7 @@ def _in_memory(below: Pushback, stream: Stream) -> Raw:
 
 
 def _choose(entries: list[zipfile.ZipInfo], path: str) -> zipfile.ZipInfo:
-    files = [entry for entry in entries if not entry.is_dir() and not _is_clutter(entry.filename)]
+    files = [entry for entry in entries if not entry.filename.endswith("/") and not _is_clutter(entry.filename)]
     if any(entry.filename.endswith("/data.pkl") for entry in files):
         raise ProfileError(f"{path}: is a PyTorch checkpoint (torch.save), not a profile", path)
     likely = [entry for entry in files if entry.filename.lower().endswith(_HINTS)]

@@ -51,7 +51,7 @@ def test_regular_events_say_the_same(events: list[dict[str, Any]], repeats: int,
 @given(st.data(), st.sampled_from(sorted(WRITERS)))
 @thorough
 def test_damaged_text_says_the_same(data: st.DataObject, writer: str) -> None:
-    """Bytes are changed, cut out and put in anywhere. Only where an event stands may be known better."""
+    """Bytes are changed, cut out and put in anywhere. Only where events stand and what is lost may be known better."""
     text = bytearray(written(MIXED[:33], writer))
     for _ in range(data.draw(st.integers(1, 3))):
         at = data.draw(st.integers(0, len(text) - 1))
@@ -59,7 +59,7 @@ def test_damaged_text_says_the_same(data: st.DataObject, writer: str) -> None:
         text[at : at + data.draw(st.integers(0, 3))] = harm
     read, plain = decoded(bytes(text), by_forms=True), decoded(bytes(text), by_forms=False)
     for said in (read, plain):
-        said["columns"].pop("offset")
+        del said["columns"]["offset"], said["damage"]
     assert read == plain
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 from unittest import mock
 
+import numpy as np
+
 from roofterm_parsers.chrome import decoding, forms
 from roofterm_parsers.chrome.codes import Block
 from roofterm_parsers.chrome.decoding import Decoder
@@ -32,7 +34,9 @@ def said(block: Block) -> dict[str, Any]:
     columns["lane"] = [block.new_lanes[code] for code in columns["lane"]]
     columns["name"] = [block.new_names[code] for code in columns["name"]]
     groups: dict[int, dict[str, list[Any]]] = {}
-    for group, held in block.groups.items():
+    for group, unordered in block.groups.items():
+        order = np.argsort(unordered["row"], kind="stable")
+        held = {name: values[order] for name, values in unordered.items()}
         groups[group] = {name: [repr(value) for value in values.tolist()] for name, values in held.items()}
         for name in TEXT_COLUMNS.get(Group(group), ()):
             groups[group][name] = [texts[code] for code in held[name].tolist()]

@@ -361,6 +361,23 @@ def test_a_zip_without_its_directory_gives_its_first_file() -> None:
     assert codes(stream) == ["cut"]
 
 
+def test_a_zip_that_lost_bytes_in_its_middle_gives_what_inflates() -> None:
+    """Its directory then points before the start of the file."""
+    whole = zipped({"a.json": TEXT})
+    stream = stream_of(whole[:5000] + whole[5013:])
+    kept = stream.read()
+    assert kept[:5000] == TEXT[:5000]
+    assert codes(stream)[0] == "cut"
+
+
+def test_a_file_without_a_name_in_a_zip_is_a_file() -> None:
+    data = bytearray(zipped({"a": TEXT}))
+    directory = data.rindex(b"PK\x01\x02")
+    data[directory + 28 : directory + 30] = bytes(2)  # length of the name
+    data[directory + 30 : directory + 32] = (1).to_bytes(2, "little")  # of what follows it: the name
+    assert stream_of(bytes(data)).read() == TEXT
+
+
 def test_a_zip_cut_in_its_file_gives_what_inflates() -> None:
     whole = zipped({"a.json": TEXT})
     stream = stream_of(whole[:5000])

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
 import roofterm_parsers as rp
 from roofterm_parsers import cache as kept
+from roofterm_parsers.chrome import decoding, reader, splitting
+from roofterm_parsers.chrome.pool import Pool
 from tests.reference import REASON, root
 
 
@@ -31,8 +34,32 @@ def test_every_way_of_reading_gives_the_same(path: Path, tmp_path: Path, monkeyp
     assert again.from_cache
     assert_same(again, read)
     assert again.warnings == read.warnings
-    assert_same(rp.open_profile(path, workers=2, cache=False), read)
     assert_same(piped(path, monkeypatch), read)
+    through_workers(monkeypatch)
+    assert_same(rp.open_profile(path, workers=2, cache=False), read)
+
+
+@pytest.mark.parametrize("path", traces())
+def test_read_by_forms_it_is_the_same(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read = rp.open_profile(path, workers=0, cache=False)
+    monkeypatch.setattr(decoding, "BY_FORMS_FROM", 0)
+    by_forms = rp.open_profile(path, workers=0, cache=False)
+    assert_same(by_forms, read)
+    assert by_forms.warnings == read.warnings
+
+
+def through_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have small files decoded by workers too: but for the first block, which tells what kind of trace it is."""
+    is_ready = Pool.is_ready
+
+    def wait(pool: Pool) -> bool:
+        while not is_ready(pool):
+            time.sleep(0.01)
+        return True
+
+    monkeypatch.setattr(reader, "ALONE_BYTES", 1)
+    monkeypatch.setattr(splitting, "BLOCK_BYTES", 1 << 20)
+    monkeypatch.setattr(Pool, "is_ready", wait)
 
 
 def assert_same(one: rp.Profile, other: rp.Profile) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
+import numpy as np
 from numpy.typing import NDArray
 
 K = TypeVar("K", bound=Hashable)
@@ -35,6 +36,15 @@ class Codes(dict[K, int], Generic[K]):
         """What was numbered since the last call, in order."""
         new, self._new = self._new, []
         return new
+
+
+def in_order_of_use(codes: NDArray[Any], count: int) -> NDArray[np.int64]:
+    """The distinct ones of some codes below `count`, in the order in which they come first: whoever gave them, in whatever order."""
+    first = np.full(count, codes.size, np.int32)
+    first[codes[::-1]] = np.arange(codes.size, dtype=np.int32)[::-1]
+    used = np.flatnonzero(first < codes.size)
+    found: NDArray[np.int64] = used[np.argsort(first[used])]
+    return found
 
 
 @dataclass(slots=True)

@@ -10,6 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from roofterm_parsers.chrome.arguments import caller_parts, collective_parts, signature_parts
+from roofterm_parsers.chrome.codes import in_order_of_use
 from roofterm_parsers.chrome.context import Context, GatheredIds, with_id
 from roofterm_parsers.chrome.events import NULL
 from roofterm_parsers.chrome.frames import nullable, table
@@ -65,11 +66,11 @@ def _fill_ops(context: Context) -> None:
     del sequence
     columns["forward_thread"] = nullable(forward[held], ~backward[held])
     del forward, backward
-    used = np.flatnonzero(np.bincount(signature, minlength=1))
-    used = used[used != 0]
-    place = np.zeros(int(signature.max()) + 1, np.uint32)
-    place[used] = np.arange(used.size)
     texts = list(context.gathered.texts)
+    used = in_order_of_use(signature, len(texts))
+    used = used[used != 0]
+    place = np.zeros(len(texts), np.uint32)
+    place[used] = np.arange(used.size)
     context.profile.signatures = pl.DataFrame([signature_parts(texts[code]) for code in used.tolist()], schema=SIGNATURES)
     columns["signature"] = nullable(place[signature[held]], signature[held] == 0)
     context.profile.ops = table(OPS, columns)
@@ -79,16 +80,19 @@ def _fill_ops(context: Context) -> None:
 def _fill_callers(context: Context, slices: I64, codes: I64) -> None:
     """Call stacks and modules that ops state themselves: TorchScript's, and those of files without Python's own slices."""
     texts = list(context.gathered.texts)
-    used = np.bincount(codes, minlength=1) > 0
-    place = (np.cumsum(used) - 1)[codes]
-    parts = [caller_parts(texts[code]) for code in np.flatnonzero(used).tolist()]
-    told = np.array([any(part.values()) for part in parts], np.bool_)
-    if not told.any():
+    row = np.full(len(texts), -1, np.int64)
+    parts: list[dict[str, str | None]] = []
+    for code in in_order_of_use(codes, len(texts)).tolist():
+        part = caller_parts(texts[code])
+        if any(part.values()):
+            row[code] = len(parts)
+            parts.append(part)
+    if not parts:
         return
-    row = np.cumsum(told) - 1
-    held = told[place]
-    context.profile.callers = pl.DataFrame([part for part in parts if any(part.values())], schema=CALLERS)
-    context.profile.called = table(CALLED, {"slice": slices[held], "caller": row[place[held]]})
+    caller = row[codes]
+    held = caller >= 0
+    context.profile.callers = pl.DataFrame(parts, schema=CALLERS)
+    context.profile.called = table(CALLED, {"slice": slices[held], "caller": caller[held]})
 
 
 def _fill_collectives(context: Context) -> None:

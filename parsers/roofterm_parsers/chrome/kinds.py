@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roofterm_parsers.chrome.categories import kind_by_name, kind_of
-from roofterm_parsers.chrome.codes import Lane
+from roofterm_parsers.chrome.codes import Lane, in_order_of_use
 from roofterm_parsers.chrome.groups import BEGIN, PHASES, SLICE
 from roofterm_parsers.chrome.naming import Names
 from roofterm_parsers.profile import Kind
@@ -34,21 +34,22 @@ class Named:
 
 
 def pair_names(name: U32, lane: U32, names: Sequence[str], lanes: Sequence[Lane]) -> Named:
-    """NAMES: the pairs in the order of their codes."""
+    """NAMES: the pairs in the order of their first use."""
     numbers: dict[str, int] = {}
     category_of_lane = np.array([numbers.setdefault(category, len(numbers)) for _, category, _, _ in lanes], np.int64)
     categories = list(numbers)
     code = name.astype(np.int64) * len(categories) + (category_of_lane[lane] if lane.size else 0)
     size = len(names) * len(categories)
-    if size < 1 << 26:
-        used = np.zeros(size, bool)
-        used[code] = True
-        distinct = np.flatnonzero(used)
-        place = np.cumsum(used, dtype=np.uint32)
-        of_slice = place[code] - np.uint32(1)
+    if size >= 1 << 26:
+        codes, code = np.unique(code, return_inverse=True)
+        size = codes.size
     else:
-        distinct, back = np.unique(code, return_inverse=True)
-        of_slice = back.astype(np.uint32)
+        codes = np.arange(size)
+    order = in_order_of_use(code, size)
+    place = np.zeros(size, np.uint32)
+    place[order] = np.arange(order.size, dtype=np.uint32)
+    of_slice: U32 = place[code]
+    distinct = codes[order]
     pairs = [divmod(item, len(categories)) for item in distinct.tolist()]
     return Named(of_slice, [names[n] for n, _ in pairs], [categories[c] for _, c in pairs])
 

@@ -23,6 +23,8 @@ __all__ = ["ByteSource", "read"]
 
 ALONE_BYTES = 24 << 20
 """Text up to this size is decoded in this process: workers take a while to come up."""
+LARGE_BYTES = 48 << 20
+"""Where a text is expected to be longer than this, workers are started once its first block is known."""
 MOST_WORKERS = 6
 """More would wait for this process, which inflates and puts together."""
 _XLA_PROCESS = re.compile(rb'"name"\s*:\s*"(?:/host:CPU|[^"]{0,200}/device:[A-Za-z_]+:[0-9]+)')
@@ -37,19 +39,21 @@ def read(
     *,
     workers: int | None = None,
     max_memory: int | None = None,
+    expected_bytes: int = 0,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Profile:
     """The profile of one source, whose uncompressed bytes `stream` gives.
 
     `report` is told the bytes read so far. `workers`: processes that decode a large text (0: none; None: as many as there
-    are cores to use). Raises ProfileError if the text is no trace or has nothing on a time axis, TooLarge if it would take
+    are cores to use). `expected_bytes`: how long the text will be, as far as one can tell. Raises ProfileError if the text is
+    no trace or has nothing on a time axis, TooLarge if it would take
     more than `max_memory` bytes, Interrupted if `cancelled()`.
     """
     with _collector_off():
         splitter = Splitter(stream, source.path, report, cancelled)
         top, _ = header.top_level(splitter.header, [])
         gathering = _Gathering(splitter, source, max_memory, cancelled, xla=header.is_xla(top))
-        gathering.alone(ALONE_BYTES)
+        gathering.alone(ALONE_BYTES if expected_bytes < LARGE_BYTES else 1)
         count = _fitting_workers() if workers is None else workers
         if count and not gathering.done:
             gathering.with_workers(count)

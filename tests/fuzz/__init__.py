@@ -1,0 +1,1 @@
+"""Programs that throw bytes at the parsers for as long as one likes."""
