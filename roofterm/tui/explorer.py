@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 DETAIL_PAUSE_SECONDS = 0.03
 """Rest of the cursor before the details beside it follow: keys that repeat do not send them again and again."""
 
+STOPPABLE = ("load-", "pick", "command", "words")
+"""groups of workers, by how their names begin, that `stop` ends"""
+
 PATIENCE_SECONDS = 0.15
 """How long the earlier screen may stay while the next one is asked for."""
 
@@ -401,7 +404,7 @@ class Explorer(Screen[None], inherit_bindings=False):
         self.app_.action_command_palette()
 
     def action_stop_or_leave(self) -> None:
-        running = [worker for worker in self.workers if worker.group.startswith("load-") and worker.is_running]
+        running = [worker for worker in self.workers if worker.group.startswith(STOPPABLE) and worker.is_running]
         if running:
             for worker in running:
                 worker.cancel()

@@ -144,7 +144,7 @@ class Writer:
             parts.append(f"exposed {duration_us(s.exposed_comm_us)}")
         if s.ranks in (None, 1):
             parts.append("waits for peers included")
-        return self._parts("comm", (mean, self.p.strong), parts, Target("ops", by="kernel", filter="cat:communication"))
+        return self._parts("comm", (mean, self.p.strong), parts, Target("ops", by="collective"))
 
     def against(self) -> Line:
         """With a baseline: what changed."""

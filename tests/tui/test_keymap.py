@@ -101,6 +101,19 @@ async def test_a_users_key_replaces_ours_in_program_footer_and_help():
         assert list(state(pilot).sorts) == ["kernel"]
         await press(pilot, "f2")
         assert "next table" in screen_text(pilot)
+        await press(pilot, "f2")  # the key that opens it closes it
+        assert "[3 Ops]" in screen_text(pilot)
+
+
+async def test_a_users_keys_move_and_close_what_lies_over_the_explorer():
+    options = Options(keys={"down": "ctrl+n", "clear": "ctrl+x"})
+    async with explorer((80, 24), "3 question_mark", options=options) as pilot:
+        assert "^x returns  ^n k scroll" in screen_text(pilot)
+        first = screen_text(pilot)
+        await press(pilot, "ctrl+n")
+        assert screen_text(pilot) != first
+        await press(pilot, "ctrl+x")
+        assert "[3 Ops]" in screen_text(pilot)
 
 
 @pytest.mark.parametrize("name", NAMES)

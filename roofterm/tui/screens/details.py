@@ -18,7 +18,7 @@ class DetailScreen(Sheet[None]):
 
     def compose(self) -> ComposeResult:
         yield DetailPanel("details")
-        yield SheetFooter()
+        yield SheetFooter(self.footer_keys)
 
     def on_mount(self) -> None:
         self.mover.show(self._details)

@@ -35,7 +35,7 @@ class HelpScreen(Sheet[None]):
 
     def compose(self) -> ComposeResult:
         yield LineList("help")
-        yield SheetFooter()
+        yield SheetFooter(self.footer_keys)
 
     def on_mount(self) -> None:
         self._fill()

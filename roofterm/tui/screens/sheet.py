@@ -20,6 +20,8 @@ class Sheet(ModalScreen[ScreenResultType], inherit_bindings=False):
 
     def __init__(self, keys: Mapping[str, str], *, classes: str = "sheet") -> None:
         super().__init__(classes=classes)
+        self.keys = keys
+        """the user's own, by action id"""
         moves = keymap.motions(keys)
         taken = {key for action in moves for key in action.keys.split()}
         closing = [key for a in keymap.with_keys(keys) if a.id in self.CLOSES for key in a.keys.split() if key not in taken]
@@ -32,6 +34,12 @@ class Sheet(ModalScreen[ScreenResultType], inherit_bindings=False):
             ),
         ]
         self._bindings = BindingsMap([*keymap.bindings(moves), *stops])
+
+    @property
+    def footer_keys(self) -> list[tuple[str, str]]:
+        """For the last line, as they are bound now."""
+        down, up = (keymap.first_key(action, self.keys) for action in ("down", "up"))
+        return [(keymap.first_key("clear", self.keys), "returns"), (f"{down} {up}", "scroll")]
 
     @property
     def mover(self) -> Moves:

@@ -9,8 +9,6 @@ from textual.strip import Strip
 from roofterm.tui.widgets.glyphs import shown
 from roofterm.tui.widgets.line_widget import LineWidget, Piece
 
-SCROLLED = (("esc", "returns"), ("j k", "scroll"))
-
 
 class SheetTitle(LineWidget):
     DEFAULT_CSS = "SheetTitle { height: 1; }"
@@ -34,7 +32,8 @@ class SheetTitle(LineWidget):
 class SheetFooter(LineWidget):
     DEFAULT_CSS = "SheetFooter { height: 1; dock: bottom; }"
 
-    def __init__(self, keys: Sequence[tuple[str, str]] = SCROLLED) -> None:
+    def __init__(self, keys: Sequence[tuple[str, str]]) -> None:
+        """`keys`: what to press, and what it does."""
         super().__init__()
         self._keys = keys
 
