@@ -13,6 +13,7 @@ import polars as pl
 from roofterm.analysis.xprof.device_events import device_events
 from roofterm.analysis.xprof.event_sums import event_sums
 from roofterm.analysis.xprof.gpu_instructions import by_kernel, by_run
+from roofterm.analysis.xprof.host_steps import steps_over_hosts
 from roofterm.analysis.xprof.instruction_costs import COSTS, instruction_costs
 from roofterm.analysis.xprof.tpu_steps import NO_STEP, step_markers, steps_of
 from roofterm_parsers.profile import Profile
@@ -43,7 +44,7 @@ class OpMetrics:
 
 @dataclass(frozen=True, slots=True)
 class StepMetrics:
-    """A step's number and op metrics; on every core it takes as long as its longest marker on any core."""
+    """A step's number and op metrics; on every core it takes as long as its longest marker on any core of the host."""
 
     number: int
     metrics: OpMetrics
@@ -67,7 +68,8 @@ def op_metrics(profile: Profile, hardware: str, version: tuple[int, ...]) -> OpM
 def tpu_metrics(profile: Profile, version: tuple[int, ...]) -> tuple[OpMetrics, list[StepMetrics]]:
     """Op metrics of TensorCores over the whole profile, and of each step.
 
-    Steps are those that the `Steps` lines of all TensorCores have and in which all ran ops, by number.
+    Steps are those that the `Steps` lines of all TensorCores of a host have and in which all ran ops, by number; of several
+    hosts those that all have (`host_steps.steps_over_hosts`).
     """
     events = device_events(profile, "TPU")
     costs = instruction_costs(profile, "TPU")
@@ -79,7 +81,8 @@ def tpu_metrics(profile: Profile, version: tuple[int, ...]) -> tuple[OpMetrics, 
         return _whole(event_sums(profile, events), costs, spans, event_costs), []
     sums = event_sums(profile, events, pl.Series("step", steps_of(profile, events, markers)))
     whole = _whole(sums, costs, spans, event_costs)
-    return whole, _steps(sums.filter(pl.col("step") != NO_STEP), markers, costs, event_costs)
+    source = profile.devices["source"].gather(markers["device"])
+    return whole, _steps(sums.filter(pl.col("step") != NO_STEP), markers.with_columns(source=source), costs, event_costs)
 
 
 _SPAN = ("device", "start_ps", "dur_ps")
@@ -99,14 +102,23 @@ def _whole(sums: pl.DataFrame, costs: pl.DataFrame, spans: pl.DataFrame, event_c
 def _steps(sums: pl.DataFrame, markers: pl.DataFrame, costs: pl.DataFrame, event_costs: bool) -> list[StepMetrics]:
     busy = sums.select("device", number="step").unique()
     markers = markers.join(busy, on=["device", "number"], how="semi")
-    cores = markers["device"].n_unique()
-    common = markers.group_by("number").agg(pl.col("device").n_unique().alias("cores"), pl.col("dur_ps").max())
-    common = common.filter(pl.col("cores") == cores).sort("number").select(step="number", span_ps="dur_ps")
-    sums = sums.join(common, on="step", how="semi")
-    spans = sums.select("step", "device").unique().join(common, on="step")
+    cores = markers.group_by("source").agg(all=pl.col("device").n_unique())
+    common = markers.group_by("source", "number").agg(
+        cores=pl.col("device").n_unique(),
+        span_ps=pl.col("dur_ps").max(),
+        begin_ps=pl.col("aligned_ps").min(),
+        end_ps=pl.col("aligned_end_ps").max(),
+    )
+    common = common.join(cores, on="source").filter(pl.col("cores") == pl.col("all")).sort("source", "number")
+    common = common.join(steps_over_hosts(common), on=["source", "number"]).select("source", "number", "span_ps", "step")
+    of_device = markers.select("device", "source").unique().join(common, on="source").select("device", "number", "step", "span_ps")
+    sums = sums.rename({"step": "number"}).join(of_device, on=["device", "number"]).drop("number")
+    spans = sums.select("step", "device", "span_ps").unique()
+    sums = sums.drop("span_ps")
     metrics = _aggregated(sums, costs, spans, event_costs)
     by_core = _by_core(sums, costs)
-    return [StepMetrics(step, metrics.get(step, NOTHING), int(dur_ps), tuple(by_core[step])) for step, dur_ps in common.iter_rows()]
+    longest = common.group_by("step").agg(pl.col("span_ps").max()).sort("step")
+    return [StepMetrics(step, metrics.get(step, NOTHING), int(dur_ps), tuple(by_core[step])) for step, dur_ps in longest.iter_rows()]
 
 
 def _by_core(sums: pl.DataFrame, costs: pl.DataFrame) -> dict[int, list[dict[str, int]]]:
