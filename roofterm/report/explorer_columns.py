@@ -21,7 +21,7 @@ from roofterm.text.units import bytes_text, count, duration_us, pct
 _AS_TIMES = {"base": duration_us, "new": duration_us, "change": time_rise, "spread": duration_us}
 
 TIME_CHANGE_COLUMNS = tuple(replace(column, text=_AS_TIMES.get(column.name, column.text)) for column in CHANGE_COLUMNS)
-"""The same where all values are times (us)."""
+"""`CHANGE_COLUMNS` where all values are times (us)."""
 
 MORE_COLUMNS: dict[str, tuple[Column, ...]] = {
     "kernel": (BYTES,),

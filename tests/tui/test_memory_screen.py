@@ -86,6 +86,13 @@ async def test_zoom_goes_around_the_cursor_and_back():
         assert curve(pilot).span_ps == whole
 
 
+async def test_the_rank_that_is_asked_for_has_its_own_allocator():
+    """Both allocators are rank 0's: rank 1 has none, so that its row goes and the curve stays."""
+    async with explorer((80, 24), "8 v slash r a n k colon 1 enter") as pilot:
+        assert "0 of 2 allocators" in screen_text(pilot)
+        assert "rank 0 device 0" in screen_lines(pilot)[2]
+
+
 async def test_a_filter_leaves_the_ops_of_that_name():
     async with explorer((80, 24), "8") as pilot:
         await press(pilot, "slash a d d enter")

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import polars as pl
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
+from textual.events import Resize
 
 from roofterm.analysis.filters import Filter, parse
 from roofterm.report.changes import LEVEL_TITLES, STATUS, change_texts, limiter_text
@@ -38,6 +39,7 @@ class Answer(NamedTuple):
 
 class ComparePage(TablePage):
     SCREEN = "compare"
+    DRAWS_UNSEEN = False
 
     def __init__(self, opened: Opened) -> None:
         super().__init__(opened)
@@ -107,6 +109,9 @@ class ComparePage(TablePage):
         meaning = definition(str(row["name"])) if self._level == "step" else ""
         return row_details(self.by, row, [*([Fact("means", meaning)] if meaning else []), Fact("baseline", baseline.title)])
 
+    def on_resize(self, event: Resize) -> None:
+        self.call_after_refresh(self._say)
+
     def restyle(self) -> None:
         self._say()
 
@@ -123,7 +128,7 @@ class ComparePage(TablePage):
     def _say(self) -> None:
         """What is held against what, and of what the times are."""
         baseline = self.explorer.baseline
-        if baseline is None:
+        if baseline is None or not self.is_mounted:
             return
         said = self.query_one("#compare-said", LineList)
         p, found = said.palette, baseline.comparison

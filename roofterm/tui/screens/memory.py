@@ -218,7 +218,7 @@ class MemoryPage(TablePage):
         frame = self.against(
             by, _frame(by, report, study.memory_ops(window), pool), lambda base: _base_frame(by, base, report.pools[pool].name)
         )
-        asked, rest = subset(parse(without_rank(state.filter)), FIELDS.get(by, set()))
+        asked, rest = subset(parse(state.filter if by == "memory_pool" else without_rank(state.filter)), FIELDS.get(by, set()))
         return Answer(report, pool, memory_course(study.memory, pool), window or whole, chosen_rows(frame, asked, sort), rest.text)
 
     def _window(self, state: ViewState, pool: int) -> tuple[int, int] | None:

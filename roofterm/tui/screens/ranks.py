@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from textwrap import wrap
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -66,7 +66,7 @@ class Answer(NamedTuple):
 class RanksPage(TablePage):
     SCREEN = "ranks"
     NATURAL = Sort("rank", False)
-    TELLS_BELOW: ClassVar[bool] = False
+    DRAWS_UNSEEN = False
 
     def __init__(self, opened: Opened) -> None:
         super().__init__(opened)
