@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from roofterm.analysis.xprof.nesting import self_ps
 from roofterm.analysis.xprof.roofline import xprof_roofline
@@ -272,3 +274,24 @@ def test_versions_without_rules_are_refused() -> None:
 def test_self_time_takes_whole_children_away(spans: list[tuple[int, int]], own: list[int]) -> None:
     start, end = np.array(spans, np.int64).T
     assert self_ps(start, end - start).tolist() == own
+
+
+SPAN = st.tuples(st.integers(0, 30), st.integers(1, 12))
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(SPAN, max_size=14), st.booleans())
+def test_self_times_are_those_of_a_stack(spans: list[tuple[int, int]], in_order: bool) -> None:
+    """Whatever sticks out of what, and in whatever order events stand in the file: one after the other, as XProf takes them."""
+    if in_order:
+        spans = sorted(spans, key=lambda span: (span[0], -span[1]))
+    own = [dur for _, dur in spans]
+    above: list[int] = []
+    for i, (start, dur) in enumerate(spans):
+        while above and not (spans[above[-1]][0] <= start and start + dur <= sum(spans[above[-1]])):
+            above.pop()
+        if above:
+            own[above[-1]] -= dur
+        above.append(i)
+    starts, lengths = np.array(spans, np.int64).reshape(-1, 2).T
+    assert self_ps(starts, lengths).tolist() == own
