@@ -14,6 +14,7 @@ import polars as pl
 
 from roofterm.analysis.categories.kinds import TENSOR_CATEGORIES, Category
 from roofterm.analysis.costed import LEVELS
+from roofterm.analysis.host_work import CPU
 from roofterm.hardware.table import load_table
 from roofterm.results import DeviceInfo, Roof
 
@@ -108,6 +109,8 @@ def roofs_of(device: DeviceInfo | None, launch_s: float | None = None) -> list[R
     roofs = [Roof("compute", None, dtype, peak, "FLOP/s", source(dtype)) for dtype, peak in device.peaks.items()]
     roofs += [Roof("memory", level, None, rate, "B/s", source(level)) for level, rate in device.bandwidths.items()]
     roofs += [Roof("link", link, None, rate, "B/s", source(link)) for link, rate in device.links.items()]
+    if device.kind == CPU:
+        return roofs
     measured = launch_s is not None
     roofs.append(Roof("launch", None, None, launch_s if launch_s is not None else LAUNCH_S, "s", "measured" if measured else "derived"))
     return roofs

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from roofterm.analysis.bounds import ABOVE_PCT, AT_ROOF_PCT, RESOURCES, Caches, caches_of, level_rates
 from roofterm.analysis.categories import TITLES
 from roofterm.analysis.costed import LEVELS, Costed
+from roofterm.analysis.host_work import CPU
 from roofterm.analysis.lookup import looked_up, rows_by_id, rows_of
 from roofterm.analysis.op_roles import ROLE_COLUMNS, ROLES
 from roofterm.results import DeviceInfo, RooflineRow
@@ -325,6 +326,8 @@ def _causes(row: dict[str, object], device: DeviceInfo | None, in_cache: bool, w
             causes.append("Winograd or FFT kernels do fewer products than the direct form counts")
         else:
             causes.append("a sparse or narrower type than the recorded one, or work that was skipped")
+    elif device is not None and device.kind == CPU and not in_cache:
+        causes.append("operands were in a cache of the CPU, not in memory")
     elif share > _IMPLAUSIBLE_PCT and not in_cache:
         causes.append("the time is too short for these bytes: an asynchronous transfer, or most of them were not touched")
     elif not in_cache:

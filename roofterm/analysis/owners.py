@@ -15,6 +15,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from roofterm.analysis.costs import Cost, cost, lookup
+from roofterm.analysis.costs.signature import dtype_name
+from roofterm.analysis.host_work import CPU
 from roofterm.analysis.lookup import ABSENT, looked_up
 from roofterm_parsers.profile import ROOT, Profile
 
@@ -50,8 +52,12 @@ def find_owners(profile: Profile, work: pl.DataFrame, facts: pl.DataFrame) -> Ow
     ops = work["op"].drop_nulls().unique().sort().to_numpy()
     calls = _Calls(profile)
     calls.fallback = _fallback_types(calls, work, facts)
+    on_cpu = bool((profile.devices["kind"] == CPU).any())
+    calls.sole_type = _sole_type(profile) if on_cpu else None
     owner, found = _climb(profile, ops, calls)
     found = _without_wrappers(profile, owner, found, calls.costs)
+    if on_cpu:
+        found = _without_outer(profile, owner, found, calls.costs)
     return Owners(ops, owner, found, calls.signature[owner], _recomputed(profile, ops), calls.costs)
 
 
@@ -69,6 +75,8 @@ class _Calls:
         self.signatures = profile.signatures
         self.fallback: dict[int, str] = {}
         """type of the elements of calls whose inputs name none, by key"""
+        self.sole_type: str | None = None
+        """type of the elements of all other calls whose inputs name none"""
         self.costs: list[Cost] = []
         self._known: dict[int, int] = {}
 
@@ -88,7 +96,7 @@ class _Calls:
             found = None
             if lookup(name) is not None:
                 dims, types, strides, concrete = self.signatures.row(signature)
-                found = cost(name, dims, types, strides, concrete, self.fallback.get(key))
+                found = cost(name, dims, types, strides, concrete, self.fallback.get(key, self.sole_type))
             self._known[key] = NO_COST if found is None else len(self.costs)
             if found is not None:
                 self.costs.append(found)
@@ -114,21 +122,39 @@ def _climb(profile: Profile, ops: NDArray[np.uint32], calls: _Calls) -> tuple[ND
 
 def _without_wrappers(profile: Profile, owner: NDArray[np.uint32], found: NDArray[np.int64], costs: Sequence[Cost]) -> NDArray[np.int64]:
     """The costs, void for owners that hold another owner of the tensor-core families."""
-    tensor = np.array([cost.is_gemm_or_attention for cost in costs] + [False], np.bool_)[found]
+    tensor = _tensor(costs)[found]
     owners = np.unique(owner[tensor])
     if owners.size == 0:
         return found
+    return np.where(tensor & _holders(profile, owners)[owner], NO_COST, found)
+
+
+def _without_outer(profile: Profile, owner: NDArray[np.uint32], found: NDArray[np.int64], costs: Sequence[Cost]) -> NDArray[np.int64]:
+    """The costs, void for owners outside the tensor-core families that hold any other owner: on a CPU a wrapper has time of its own."""
+    outer = (found != NO_COST) & ~_tensor(costs)[found]
+    if not outer.any():
+        return found
+    return np.where(outer & _holders(profile, np.unique(owner[found != NO_COST]))[owner], NO_COST, found)
+
+
+def _tensor(costs: Sequence[Cost]) -> NDArray[np.bool_]:
+    """For each row of `costs`, and for NO_COST at the end, whether it is of the tensor-core families."""
+    return np.array([cost.is_gemm_or_attention for cost in costs] + [False], np.bool_)
+
+
+def _holders(profile: Profile, owners: NDArray[np.uint32]) -> NDArray[np.bool_]:
+    """For each slice whether it is one of these owners and holds another one of them."""
     parent = profile.slices["parent"].to_numpy()
     is_owner = np.zeros(parent.size, np.bool_)
     is_owner[owners] = True
-    wrapper = np.zeros(parent.size, np.bool_)
+    holds = np.zeros(parent.size, np.bool_)
     current = parent[owners]
     current = np.unique(current[current != ROOT])
     while current.size:
-        wrapper[current[is_owner[current]]] = True
+        holds[current[is_owner[current]]] = True
         current = parent[current]
         current = np.unique(current[current != ROOT])
-    return np.where(tensor & wrapper[owner], NO_COST, found)
+    return holds
 
 
 _BACKWARD = r"^autograd::engine::evaluate_function|CheckpointFunctionBackward"
@@ -169,6 +195,13 @@ def _fallback_types(calls: _Calls, work: pl.DataFrame, facts: pl.DataFrame) -> d
     pairs = pl.DataFrame({"key": _key(calls.name[op], calls.signature[op]), "stored": linked["stored"].filter(pl.Series(signed))})
     named = pairs.unique().group_by("key").agg(pl.col("stored").min())
     return dict(named.iter_rows())
+
+
+def _sole_type(profile: Profile) -> str | None:
+    """The floating type of the tensors that name one, if it is one and the same in all of the profile."""
+    recorded = profile.signatures["types"].drop_nulls().str.json_decode(pl.List(pl.String)).explode().drop_nulls().unique()
+    found = {name for one in recorded.to_list() if (name := dtype_name(one)) is not None and name.startswith(("fp", "bf"))}
+    return found.pop() if len(found) == 1 else None
 
 
 def _key(name: NDArray[np.uint32], signature: NDArray[np.int64]) -> NDArray[np.int64]:

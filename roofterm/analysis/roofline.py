@@ -20,6 +20,7 @@ from roofterm.analysis.cache_traffic import with_cache
 from roofterm.analysis.categories import Category
 from roofterm.analysis.costed import LEVELS, Costed, costed, exclusive
 from roofterm.analysis.hlo_costs import on_device_clock
+from roofterm.analysis.host_work import CPU
 from roofterm.analysis.levels import PS, category_rows, kernel_rows, op_items, op_rows, over_roof, records, summed, with_shares
 from roofterm.analysis.op_roles import ROLE_COLUMNS
 from roofterm.analysis.owners import Owners
@@ -105,7 +106,7 @@ def roofline(
     items = _without_infeed(found.items) if not scope.infeed else found.items
     chosen = windows if windows is not None and windows.height and scope.step != "all" else None
     ops = op_rows(profile, items)
-    launch_time = 0.0 if device is None else launch_s or LAUNCH_S
+    launch_time = 0.0 if device is None or device.kind == CPU else launch_s or LAUNCH_S
     rows = records(ops.head(top) if top else ops, "op", device)
     return results.Roofline(
         coverage=coverage(items, tuple(source.format for source in profile.sources)),

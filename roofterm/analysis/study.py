@@ -29,6 +29,7 @@ from roofterm.analysis.gaps import gap_table
 from roofterm.analysis.graphs import replay_groups
 from roofterm.analysis.hardware_counters import counter_rows
 from roofterm.analysis.hints import hints
+from roofterm.analysis.host_work import with_host_work
 from roofterm.analysis.iteration_table import iteration_table
 from roofterm.analysis.iterations import as_steps, engine_iterations, facts_of_steps, find_iterations
 from roofterm.analysis.joining import Joined, with_captures
@@ -101,6 +102,12 @@ class Study:
         self.clocks: Clocks | None = None
         """how well the files of several ranks share an axis; None: one file, or nobody asked (`clocks.aligned_study`)"""
         self._kept: dict[object, object] = {}
+
+    @cached_property
+    def roofed(self) -> Study:
+        """The study whose work rooflines speak of: this one, or where no accelerator worked one in which the CPU's ops are work."""
+        worked = with_host_work(self.given)
+        return self if worked is self.given else Study(worked, self.roofs, model=self.model)
 
     # Arrays over slices (index: slice id)
 
@@ -552,6 +559,8 @@ class Study:
         return pl.Series("flops", flops)
 
     def _roofline(self, scope: Scope, top: int) -> results.Roofline:
+        if self.roofed is not self:
+            return self.roofed.roofline(scope, top)
         part = self.selection(scope)
         launch_s = self.device.launch_s if self.device is not None else None
         found = roofline(self.joined, self.bounded(scope), part.work, self.device, part.windows, scope, top, launch_s)

@@ -23,7 +23,7 @@ from roofterm.analysis.told_shapes import Shapes, told_by
 from roofterm.analysis.training_roles import roles
 from roofterm_parsers.profile import Profile
 
-_KEY = ("name", "signature", "place", "linear", "by_heads", "calls")
+_KEY = ("name", "signature", "dtype", "place", "linear", "by_heads", "calls")
 
 
 def with_roles(profile: Profile, items: pl.DataFrame) -> pl.DataFrame:
@@ -43,7 +43,7 @@ def _with_roles_of_instructions(profile: Profile, items: pl.DataFrame) -> pl.Dat
 
 
 def _with_roles_of_ops(profile: Profile, items: pl.DataFrame) -> pl.DataFrame:
-    ops = items.select("op", "signature").drop_nulls().unique("op", keep="first", maintain_order=True)
+    ops = items.select("op", "signature", "dtype").drop_nulls(["op", "signature"]).unique("op", keep="first", maintain_order=True)
     if ops.height == 0:
         return items.with_columns(pl.lit(None, dtype=pl.Float64).alias(column) for column in ROLE_COLUMNS)
     ops = _with_circumstances(profile, ops)
@@ -54,7 +54,7 @@ def _with_roles_of_ops(profile: Profile, items: pl.DataFrame) -> pl.DataFrame:
     values = pl.DataFrame(
         [row or (None,) * len(ROLE_COLUMNS) for row in rows], schema=dict.fromkeys(ROLE_COLUMNS, pl.Float64), orient="row"
     )
-    by_op = ops.join(pl.concat([distinct, values], how="horizontal"), on=_KEY, how="left", maintain_order="left")
+    by_op = ops.join(pl.concat([distinct, values], how="horizontal"), on=_KEY, how="left", maintain_order="left", nulls_equal=True)
     return joined(items, items["op"], by_op.select("op", *ROLE_COLUMNS), "op", profile.slices.height)
 
 
@@ -96,7 +96,9 @@ def _call(profile: Profile, row: dict[str, object]) -> _Call:
     dims, types, strides, concrete = profile.signatures.row(int(str(row["signature"])))
     text = profile.names["text"][int(str(row["name"]))]
     around = Circumstances(Place(int(str(row["place"]))), bool(row["linear"]), int(str(row["calls"] or 1)), bool(row["by_heads"]))
-    return _Call(text, Inputs(dims, types, strides, concrete), cost(text, dims, types, strides, concrete), around)
+    fallback = None if row["dtype"] is None else str(row["dtype"])  # of tensors whose type is not recorded, such as those of lists
+    inputs = Inputs(dims, types, strides, concrete, fallback)
+    return _Call(text, inputs, cost(text, dims, types, strides, concrete, fallback), around)
 
 
 def _told(calls: list[_Call]) -> Shapes:

@@ -9,6 +9,7 @@ import polars as pl
 from roofterm.analysis.bounds import LAUNCH_S
 from roofterm.analysis.cache_traffic import cache_layout
 from roofterm.analysis.categories.kinds import Category
+from roofterm.analysis.host_work import CPU
 from roofterm.analysis.model_config import ModelConfig
 from roofterm.analysis.phases import Phase
 from roofterm.analysis.profile_workload import Measured, ProfileStep
@@ -83,7 +84,7 @@ def profile_base(study: Study, scope: Scope, machine: Machine, change: Change) -
         shape=step.shape,
         machine=machine,
         devices=step.devices,
-        launches=launches or None,
+        launches=launches if launches and machine.device.kind != CPU else None,
         launch_s=machine.device.launch_s or LAUNCH_S,
         measured_us=length_us,
         rows=step.rows,

@@ -47,7 +47,7 @@ def run(args: Arguments) -> int:
         return several(args)
     if args.xprof:
         return _xprof(args)
-    study = study_of(args)
+    study = study_of(args).roofed
     scope = scope_of(args, "steady")
     try:
         roofline = study.roofline(scope, 0)
@@ -91,7 +91,7 @@ def _give(args: Arguments, study: Study, rows: list[RooflineRow], top: int, foun
     elif args.format == "markdown":
         write(args, markdown_table(frame, columns))
     else:
-        lines = [*coverage_lines(text, found.coverage, width()), *use_lines(scope_use(study, scope), width())]
+        lines = [*coverage_lines(text, found.coverage, width()), *use_lines(scope_use(study, scope), device, width())]
         lines += [*roof_lines(device, found.roofs, width()), "", *plot(args, rows[:MOST], found.roofs), ""]
         lines += plain_table(frame, columns, width())
         if top < len(rows):

@@ -65,7 +65,7 @@ def several(args: Arguments) -> int:
 def _labelled(args: Arguments, path: str, label: str) -> Labelled:
     alone = copy.copy(args)
     alone.paths = [path]
-    study, scope = study_of(alone), scope_of(args, "steady")
+    study, scope = study_of(alone).roofed, scope_of(args, "steady")
     found = study.roofline(scope, 0)
     rows = level_rows(study, scope, args.level)
     return Labelled(label, path, study.device, study.selection(scope).text, found.coverage, found.roofs, rows)

@@ -90,9 +90,11 @@ def _model(args: Arguments) -> tuple[list[Base], None]:
 def _profile(args: Arguments, change: Change) -> tuple[list[Base], Machine | None]:
     """The profile's own device is where it starts from; --device is where it would run."""
     choice = roof_choice(args)
-    study = study_of(args, RoofChoice(roofs=choice.roofs) if choice.device else choice)
+    study = study_of(args, RoofChoice(roofs=choice.roofs) if choice.device else choice).roofed
     if study.device is None:
         raise UsageError("no device worked in this profile, so there is no step to ask about")
+    if not (choice.device or study.device.peaks or study.device.bandwidths):
+        raise UsageError(f"no step has a least time without a roof: {'; '.join(study.device.notes)}")
     base = profile_base(study, scope_of(args, "steady"), _machine(args, study.device), change)
     return [base], _machine(args, named_device(choice.device, choice)) if choice.device else None
 

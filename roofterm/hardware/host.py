@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 
 from roofterm.hardware.choice import RoofChoice
 from roofterm.hardware.config_devices import UserDevice, load_user_devices, match_user_device
-from roofterm.hardware.roofs import measured_roofs, metadata_host, ridges
+from roofterm.hardware.roofs import measured_roofs, ridges
 from roofterm.hardware.store import MeasuredRoofs, find_roofs, load_roofs
 from roofterm.results import DeviceInfo, RoofSet
-from roofterm_parsers.profile import Profile
 
 HOST_ID = -1
 """The id of the host among devices: no accelerator has it."""
@@ -19,21 +18,20 @@ WHAT_TO_DO = "run `roofterm measure --device cpu` on the host that recorded it, 
 
 
 def host_info(
-    profile: Profile,
+    host: str | None,
     choice: RoofChoice | None = None,
     store: Sequence[MeasuredRoofs] | None = None,
     user: Mapping[str, UserDevice] | None = None,
 ) -> DeviceInfo:
-    """The CPU of the profile's host. A profile names neither model nor clock, so its roofs are measured or given, or there are none.
+    """The CPU of a host. A profile names neither model nor clock, so its roofs are measured or given, or there are none.
 
-    Measured roofs count if the profile names the node they were measured on, or, where it names none, if `--roofs measured`
-    says that it was this one.
+    `host`: as the profile names it. Measured roofs count if that is the node they were measured on, or, where it names none,
+    if `--roofs measured` says that it was this one.
     `hbm` is main memory. `store` and `user` are read from the user's files by default (ProfileError if they cannot be used).
     """
     choice = choice or RoofChoice()
     store = load_roofs() if store is None else store
     user = dict(load_user_devices() if user is None else user)
-    host = next((name for source in profile.sources if (name := source.host or metadata_host(source.metadata))), None)
     measured = find_roofs(list(store), host or platform.node(), None, kind="cpu")
     if host is None and choice.roofs != "measured":
         measured = None

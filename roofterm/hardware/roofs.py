@@ -39,11 +39,22 @@ def device_infos(profile: Profile, choice: RoofChoice | None = None) -> list[Dev
     if not rows:
         return []
     store, user = load_roofs(), load_user_devices()
-    hosts = [source.host or metadata_host(source.metadata) for source in profile.sources]
-    infos = [device_info(row, choice, store, user, hosts[row["source"]] if row["source"] < len(hosts) else None) for row in rows]
+    hosts = [metadata_host(source.metadata) or source.host for source in profile.sources]
+    infos = [_info(row, choice, store, user, hosts[row["source"]] if row["source"] < len(hosts) else None) for row in rows]
     if choice.roofs is not None and not any(choice.roofs in info.sets for info in infos):
         raise ProfileError(_no_such_roofs(choice.roofs, infos[0]))
     return infos
+
+
+def _info(
+    row: Mapping[str, Any], choice: RoofChoice, store: Sequence[MeasuredRoofs], user: Mapping[str, UserDevice], host: str | None
+) -> DeviceInfo:
+    """Roofs of a device, or of a host that worked itself, which no table knows."""
+    from roofterm.hardware.host import host_info
+
+    if row["kind"] == "cpu" and choice.device is None:
+        return host_info(host, choice, store, user)
+    return device_info(row, choice, store, user, host)
 
 
 def device_info(
@@ -315,8 +326,9 @@ def _notes(
 
 
 def metadata_host(metadata: Mapping[str, Any]) -> str | None:
-    """The host that a file's own facts name (Kineto since March 2026)."""
-    name = metadata.get("host_name")
+    """The host that a file's own facts name (Kineto since March 2026; an XPlane file that has only one)."""
+    hosts = metadata.get("hosts")
+    name = metadata.get("host_name") or (hosts[0] if isinstance(hosts, list) and len(hosts) == 1 else None)
     return name if isinstance(name, str) and name else None
 
 

@@ -197,7 +197,7 @@ FAULTS = [
     ((str(H100), "--kv-dtype", "fp8"), "no op of these steps is known to read a KV cache"),
     ((str(H100), "--step", "999"), "no such step"),
     ((str(H100), "--where", "cat:"), "--where"),
-    ((str(CPU),), "no device worked"),
+    ((str(CPU),), "no roof is known for the CPU"),
 ]
 
 
@@ -234,3 +234,11 @@ def test_of_a_prompt_and_its_decode_only_decode_drafts_tokens(config: str, capfd
     assert (prefill["phase"], prefill["drafts"]) == ("prefill", 0)
     assert (decode["phase"], decode["drafts"], decode["tokens"]) == ("decode", 4, 5)
     assert "prefill" in said(capfdbinary, *asked, "--sweep", "batch=1..4")
+
+
+def test_a_cpu_can_be_asked_about_with_its_roofs(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    text = said(capfdbinary, str(CPU), "--batch", "x2", "--peak", "fp32=1.5", "--bandwidth", "hbm=40", "--format", "json")
+    answer = json.loads(text)["answers"][0]
+    assert answer["whatif"]["sequences"] == 2 * answer["base"]["sequences"] == 8
+    assert answer["base"]["launch_us"] is None
+    assert answer["whatif"]["arithmetic_us"] == pytest.approx(2 * answer["base"]["arithmetic_us"], rel=0.01)
