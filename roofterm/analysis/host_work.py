@@ -12,16 +12,18 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from roofterm_parsers.profile import DEVICES, HLO, LINKS, ROOT, SLICES, TRACKS, WORK_KINDS, Kind, Profile, TrackKind
+from roofterm_parsers.profile import DEVICES, HLO, HOST_CALL_KINDS, LINKS, ROOT, SLICES, TRACKS, WORK_KINDS, Kind, Profile, TrackKind
 
 CPU = "cpu"
 """`devices.kind` of a host that is taken for a device"""
 
 
 def with_host_work(profile: Profile) -> Profile:
-    """The profile with the CPU of each of its files as a device; the profile itself where an accelerator worked, or no op ran."""
+    """The profile with the CPU of each of its files as a device; the profile itself where no op ran, or where it has an accelerator:
+    there an op may have done nothing but launch what was not recorded."""
     kind = profile.slices["kind"].to_numpy()
-    if np.isin(kind, np.array(WORK_KINDS, np.uint8)).any():
+    calls_device = np.isin(kind, np.array((*WORK_KINDS, *HOST_CALL_KINDS), np.uint8)).any()
+    if profile.devices.height or calls_device:
         return profile
     chosen = np.zeros(kind.size, np.bool_)
     compiled = profile.hlo.height > 0
@@ -38,9 +40,8 @@ def with_host_work(profile: Profile) -> Profile:
     used, place = np.unique(host, return_inverse=True)
     tracks = profile.tracks[used]
     source = tracks["source"].unique().sort()
-    first = profile.devices.height
     devices = pl.DataFrame({"source": source}).with_columns(id=pl.lit(-1), kind=pl.lit(CPU), worked=pl.lit(True))
-    device = pl.Series(first + np.searchsorted(source.to_numpy(), tracks["source"].to_numpy()), dtype=pl.UInt16)
+    device = pl.Series(np.searchsorted(source.to_numpy(), tracks["source"].to_numpy()), dtype=pl.UInt16)
     slices = pl.DataFrame(
         {
             "start_ps": start,
@@ -58,10 +59,10 @@ def with_host_work(profile: Profile) -> Profile:
     hlo = pl.DataFrame({"work": work, "slice": op.astype(np.uint32)}).join(profile.hlo.unique("slice", keep="first"), on="slice")
     return dataclasses.replace(
         profile,
-        devices=pl.concat([profile.devices, _as(devices, DEVICES)]),
+        devices=_as(devices, DEVICES),
         tracks=pl.concat([profile.tracks, _as(tracks.with_columns(device, kind=pl.lit(int(TrackKind.DEVICE))), TRACKS)]),
         slices=pl.concat([profile.slices, _as(slices, SLICES)]),
-        links=pl.concat([profile.links, _as(links, LINKS)]),
+        links=_as(links, LINKS),
         hlo=pl.concat([profile.hlo, _as(hlo.select("op", slice="work").sort("slice"), HLO)]),
     )
 

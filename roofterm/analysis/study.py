@@ -105,7 +105,7 @@ class Study:
 
     @cached_property
     def roofed(self) -> Study:
-        """The study whose work rooflines speak of: this one, or where no accelerator worked one in which the CPU's ops are work."""
+        """The study whose work rooflines speak of: this one; where there is no accelerator, one in which the CPU's ops are work."""
         worked = with_host_work(self.given)
         return self if worked is self.given else Study(worked, self.roofs, model=self.model)
 

@@ -14,6 +14,7 @@ from roofterm.analysis.bounds import LAUNCH_S, compute_peak, level_rates
 from roofterm.analysis.categories.kinds import TENSOR_CATEGORIES, Category
 from roofterm.analysis.costs.attention import BOTTOM_RIGHT, visible_pairs
 from roofterm.analysis.costs.signature import ITEM_BYTES
+from roofterm.analysis.host_work import CPU
 from roofterm.analysis.model_config import Storage
 from roofterm.results import DeviceInfo
 
@@ -142,7 +143,7 @@ class Machine(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        return self.device.model or self.device.name or "the device"
+        return self.device.model or self.device.name or ("the CPU" if self.device.kind == CPU else "the device")
 
 
 def least(part: Part, machine: Machine) -> Least:

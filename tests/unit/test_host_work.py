@@ -71,6 +71,11 @@ def test_a_profile_with_an_accelerator_or_without_ops_is_left_alone() -> None:
     profile = build.profile()
     assert with_host_work(profile) is profile
     build = Build()
+    build.host("aten::mm", 0, 10)
+    build.call(5, 2)
+    profile = build.profile()
+    assert with_host_work(profile) is profile  # what it launched was not recorded
+    build = Build()
     build.host("main", 0, 10, kind=Kind.PYTHON)
     profile = build.profile()
     assert with_host_work(profile) is profile
