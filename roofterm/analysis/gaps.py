@@ -91,6 +91,7 @@ def gap_table(study: Study, scope: Scope = ALL) -> pl.DataFrame:
     }
     nothing = {name: pl.Series(name, [None] * length.size, dtype=kind) for name, kind in _TYPES.items()}
     frame = pl.DataFrame({name: columns.get(name, nothing.get(name)) for name in TABLES["gap"]})
+    frame = frame.with_columns(pl.col(pl.Null).cast(pl.String))  # texts of no gap, and columns that gaps have nothing for
     return frame.sort(["total_us", "start_us"], descending=[True, False], maintain_order=True)
 
 

@@ -118,3 +118,12 @@ def test_a_host_alone_has_no_gaps():
     build.host("aten::mm", 0, 10)
     assert gap_table(Study(build.profile()), ALL).height == 0
     assert gap_table(Study(Build().profile()), ALL).height == 0
+
+
+def test_without_a_gap_the_columns_keep_their_types():
+    build = Build()
+    build.host("aten::mm", 0, 10)
+    table = Study(build.profile()).table("gap")
+    assert table.height == 0
+    assert table.schema["name"] == pl.String
+    assert pl.Null not in table.dtypes
