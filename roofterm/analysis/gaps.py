@@ -251,11 +251,21 @@ def _last_to_end(work: pl.DataFrame) -> pl.Series:
 
 def _whole(study: Study) -> pl.DataFrame:
     """Each source from its first to its last slice: columns source, start_ps, end_ps. The profiler's own rows do not count."""
-    tracks = study.profile.tracks
-    hosts = tracks.with_row_index("track").filter(pl.col("kind") != int(TrackKind.PROFILER))
-    shown = study.profile.slices.lazy().filter(pl.col("kind") != int(Kind.OVERHEAD)).select("track", "start_ps", "dur_ps").collect()
-    by_track = shown.group_by("track").agg(start_ps=pl.col("start_ps").min(), end_ps=(pl.col("start_ps") + pl.col("dur_ps")).max())
-    rows = by_track.join(hosts.select("track", "source"), on="track", how="inner")
+    track = study.profile.slices["track"].to_numpy()
+    shown = np.flatnonzero(study.kind != Kind.OVERHEAD)
+    shown = shown[(study.profile.tracks["kind"] != int(TrackKind.PROFILER)).to_numpy()[track[shown]]]
+    if shown.size == 0:
+        return pl.DataFrame(schema={"source": pl.UInt16, "start_ps": pl.Int64, "end_ps": pl.Int64})
+    # Slices are sorted by track.
+    first = np.flatnonzero(np.concatenate(([True], track[shown][1:] != track[shown][:-1])))
+    start = study.start_ps[shown]
+    rows = pl.DataFrame(
+        {
+            "source": study.profile.tracks["source"].gather(track[shown][first]),
+            "start_ps": np.minimum.reduceat(start, first),
+            "end_ps": np.maximum.reduceat(start + study.dur_ps[shown], first),
+        }
+    )
     return rows.group_by("source").agg(pl.col("start_ps").min(), pl.col("end_ps").max()).sort("source")
 
 

@@ -79,13 +79,18 @@ def queue_lengths(profile: Profile, work: pl.DataFrame, calls: pl.DataFrame | No
     queue is shorter than 0 unless clocks are at fault.
     """
     calls = launches(profile, work) if calls is None else calls
-    ends = [
-        calls.select("device", "stream", time_ps="call_start_ps", change=pl.lit(1, pl.Int32)),
-        calls.select("device", "stream", time_ps="start_ps", change=pl.lit(-1, pl.Int32)),
-    ]
-    both = pl.concat(ends).sort("device", "stream", "time_ps", -pl.col("change"), maintain_order=True)
-    both = both.with_columns(length=pl.col("change").cum_sum().over("device", "stream"), launched=pl.col("change") > 0)
-    return both.select(list(QUEUE)).cast(QUEUE)
+    count = calls.height
+    change = np.repeat(np.array([1, -1], np.int32), count)
+    time = np.concatenate((calls["call_start_ps"].to_numpy(), calls["start_ps"].to_numpy()))
+    queue = pl.concat([calls.select("device", "stream")] * 2).select(pl.struct("device", "stream").rank("dense")).to_series().to_numpy()
+    order = np.lexsort((-change, time, queue))
+    fresh = np.flatnonzero(np.diff(queue[order], prepend=0))
+    length = np.cumsum(change[order])
+    before = np.repeat(length[fresh] - change[order][fresh], np.diff(np.append(fresh, order.size)))
+    rows = calls.select("device", "stream")[order % count] if count else calls.select("device", "stream")
+    return rows.with_columns(
+        time_ps=pl.Series(time[order]), length=pl.Series(length - before), launched=pl.Series(change[order] > 0)
+    ).select(pl.col(name).cast(kind) for name, kind in QUEUE.items())
 
 
 def launch_path(profile: Profile, work: pl.DataFrame, steps: int) -> LaunchPath | None:

@@ -77,7 +77,8 @@ def misaligned_gemms(e: Evidence) -> Finding | None:
 def _products(e: Evidence) -> pl.DataFrame:
     """Products of the spans with shapes: name, dims, time_ps, exclusive_ps, share (of the roof), sizes [M, K, N], multiple, aligned."""
     inside = e.pieces.filter(pl.col("inside_ps") > 0).group_by("item").agg(pl.col("exclusive_ps", "critical_ps").sum())
-    items = e.bounded.items.filter(pl.col("category") == int(Category.GEMM)).drop("exclusive_ps").join(inside, on="item", how="inner")
+    items = e.bounded.items.filter(pl.col("category") == int(Category.GEMM))
+    items = items.select("item", "signature", "name", "dtype", "bound_s", "time_ps").join(inside, on="item", how="inner")
     items = items.filter(pl.col("signature").is_not_null() & pl.col("bound_s").is_not_null() & (pl.col("time_ps") > 0))
     items = items.with_columns(
         dims=e.study.joined.signatures["dims"].gather(items["signature"]), op_text=e.study.joined.names["text"].gather(items["name"])
