@@ -110,7 +110,7 @@ async def test_keys_pressed_meanwhile_follow_once_the_profile_is_read(trace, hel
         assert await kept_is_shown(app, pilot)
         await pilot.press("3", "slash", *"nccl", "enter")
         await pilot.pause()
-        assert "3 / n c c l" in screen_lines(pilot)[-2]
+        assert "3 / n c c l enter follows" in screen_lines(pilot)[-2]
         held.set()
         await opened(app, pilot)
         await opened(app, pilot)

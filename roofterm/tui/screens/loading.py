@@ -92,7 +92,8 @@ class LoadingScreen(Screen[None], inherit_bindings=False):
         waits = self._figures is not None and event.key not in self._bindings.key_to_bindings
         if waits:
             self.typed.append(Key(event.key, event.character))
-            self.query_one(Status).notice(f"{' '.join(key.character or key.key for key in self.typed)} follows when the profile is read")
+            named = (key.character if key.is_printable and key.character else key.key for key in self.typed)
+            self.query_one(Status).notice(f"{' '.join(named)} follows when the profile is read")
         return waits
 
     def action_cancel(self) -> None:
