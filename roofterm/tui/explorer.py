@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING, Literal, cast
 
@@ -21,7 +20,7 @@ from textual.worker import Worker
 from roofterm.analysis.filters import FilterError, parse
 from roofterm.analysis.limit_values import LIMITERS
 from roofterm.results import TABLES
-from roofterm.tui import errands, keymap
+from roofterm.tui import errands, keymap, limits
 from roofterm.tui.baseline import Baseline
 from roofterm.tui.kept_view import KeptView, first_view
 from roofterm.tui.marks import is_marked
@@ -337,15 +336,11 @@ class Explorer(Screen[None], inherit_bindings=False):
         self.change(cycled(self.state, "bound", list(LIMITERS), by))
 
     def action_step(self, by: int) -> None:
-        numbers = [str(number) for number in self.opened.step_numbers]
-        if not numbers:
-            self.notice("the profile marks no steps")
-            return
-        at = numbers.index(self.state.step) + by if self.state.step in numbers else (0 if by > 0 else len(numbers) - 1)
-        if 0 <= at < len(numbers):
-            self.change(changed(self.state, step=numbers[at]))
+        found = limits.step_beside(self.opened, self.state.step, by)
+        if found.step is None:
+            self.notice(found.why)
         else:
-            self.notice("that was the last step" if by > 0 else "that was the first step")
+            self.change(changed(self.state, step=found.step))
 
     def set_baseline(self, baseline: Baseline | None) -> None:
         """Hold every table against another profile from now on, or against none."""
@@ -389,16 +384,6 @@ class Explorer(Screen[None], inherit_bindings=False):
         from roofterm.tui.screens.help import HelpScreen
 
         self.app.push_screen(HelpScreen(self.state.screen, self.opened.options.keys))
-
-    def runner(self, action: str) -> Callable[[], Awaitable[None]]:
-        """Does what a key's action string says, wherever that action lives."""
-        name = action.removeprefix("app.").split("(")[0]
-        node = next(node for node in (self.page, self, self.app) if hasattr(node, f"action_{name}"))
-
-        async def perform() -> None:
-            await self.app.run_action(action, default_namespace=node)
-
-        return perform
 
     def action_palette(self) -> None:
         self.app_.action_command_palette()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from roofterm.analysis import limit_values
 from roofterm.analysis.filters import term_value, with_term
@@ -62,6 +62,24 @@ def value_choices(opened: Opened, kind: str) -> list[Choice[str | None]]:
 def limited(view: ViewState, kind: str, value: str | None) -> ViewState:
     """The state limited to a value, or no longer."""
     return changed(view, step=value) if kind == "step" else changed(view, filter=with_term(view.filter, _FIELDS[kind], value))
+
+
+class Beside(NamedTuple):
+    """The step beside another one, or why there is none."""
+
+    step: str | None
+    why: str = ""
+
+
+def step_beside(opened: Opened, step: str | None, by: int) -> Beside:
+    """The next (1) or the previous (-1) step; where none is chosen yet, the first or the last."""
+    numbers = [str(number) for number in opened.step_numbers]
+    if not numbers:
+        return Beside(None, "the profile marks no steps")
+    at = numbers.index(step) + by if step in numbers else (0 if by > 0 else len(numbers) - 1)
+    if 0 <= at < len(numbers):
+        return Beside(numbers[at])
+    return Beside(None, "that was the last step" if by > 0 else "that was the first step")
 
 
 def current(view: ViewState, kind: str) -> str | None:

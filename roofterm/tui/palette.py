@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -23,12 +23,23 @@ def commands(app: RooftermApp, explorer: Explorer) -> Iterator[SystemCommand]:
     """Actions with their keys and ids; themes and definitions are found by typing and not listed before."""
     for action in keymap.for_screen(explorer.state.screen, app.options.keys):
         keys = " ".join(keymap.keys_of(action))
-        yield SystemCommand(f"{action.text}  ({keys})", action.id, explorer.runner(action.action))
+        yield SystemCommand(f"{action.text}  ({keys})", action.id, _runner(app, explorer, action.action))
     if app.look.colour:
         for name in themes.NAMES:
             yield SystemCommand(f"theme {name}", "colours of the explorer", partial(app.use_theme, name), discover=False)
     for entry in glossary().values():
         yield SystemCommand(f"what is {entry.name}", escape(entry.text), partial(_explain, app, entry), discover=False)
+
+
+def _runner(app: RooftermApp, explorer: Explorer, action: str) -> Callable[[], Awaitable[None]]:
+    """Does what a key's action string says, wherever that action lives."""
+    name = action.removeprefix("app.").split("(")[0]
+
+    async def perform() -> None:
+        node = next(node for node in (explorer.page, explorer, app) if hasattr(node, f"action_{name}"))
+        await app.run_action(action, default_namespace=node)
+
+    return perform
 
 
 def _explain(app: RooftermApp, entry: Entry) -> None:
