@@ -35,7 +35,7 @@ class Words(NamedTuple):
 
 
 class RowIndex:
-    """Orders and masks over one frame. One thread asks; another may `prepare`, and the first waits only for a column in work."""
+    """Orders and masks over one frame. One thread asks; another may `prepare`, and the first waits only for what it needs itself."""
 
     def __init__(self, frame: pl.DataFrame) -> None:
         self.frame = frame
@@ -47,7 +47,7 @@ class RowIndex:
         self._masks: OrderedDict[Atom, Mask] = OrderedDict()
         self._held: tuple[tuple[str, object], Rows] | None = None
         """the value last looked for, with its rows"""
-        self._locks: dict[str, Lock] = {}
+        self._locks: dict[tuple[str, str], Lock] = {}
 
     def rows(self, wanted: Filter, sort: tuple[str, bool] | None) -> Rows:
         """Rows that pass, in the order of (column, descending) or the frame's own: stable, unknown values last.
@@ -62,10 +62,11 @@ class RowIndex:
 
     def order(self, column: str, descending: bool) -> Rows:
         """All rows by a column of numbers, flags or texts."""
-        with self._lock(column):
+        with self._lock("order", column):
             found = self._orders.get(column)
             if found is None:
-                words = self._words_of(column)
+                with self._lock("texts", column):
+                    words = self._words_of(column)
                 found = self._orders[column] = row_order(self.frame[column] if words is None else words.codes)
         if not descending:
             return found.ascending
@@ -93,10 +94,10 @@ class RowIndex:
     def prepare(self, columns: Sequence[str]) -> None:
         """Work out the orders of these columns, and what a search in their texts needs, before they are asked for."""
         for column in columns:
-            self.order(column, descending=False)
             if self.frame.schema[column] == pl.String:
-                with self._lock(column):
+                with self._lock("texts", column):
                     self._lowered_of(column)
+            self.order(column, descending=False)
 
     def _term(self, term: Term) -> Mask:
         holds = reduce(or_, (self._atom(atom) for atom in term.atoms))
@@ -115,7 +116,7 @@ class RowIndex:
     def _work_out(self, atom: Atom) -> Mask:
         column = column_of(atom, self.frame.schema)
         if self.frame.schema[column] == pl.String and atom.field in (*TEXT_FIELDS, *WORD_FIELDS):
-            with self._lock(column):
+            with self._lock("texts", column):
                 words, lowered = self._words_of(column), self._lowered_of(column) if _is_plain(atom) else None
             if words is not None:
                 return _by_word(atom, column, words)
@@ -149,8 +150,9 @@ class RowIndex:
             self._lowered[column] = texts.str.to_lowercase() if ascii_only else None
         return self._lowered[column]
 
-    def _lock(self, column: str) -> Lock:
-        return self._locks.setdefault(column, Lock())
+    def _lock(self, what: str, column: str) -> Lock:
+        """Held while a column's order or texts are worked out; that of the texts is taken within that of the order, never around it."""
+        return self._locks.setdefault((what, column), Lock())
 
 
 def _is_plain(atom: Atom) -> bool:
