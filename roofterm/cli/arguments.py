@@ -229,6 +229,12 @@ class Arguments(argparse.Namespace):
     command: Command
     paths: list[str]
 
+    @property
+    def module(self) -> str:
+        """The module of roofterm.cli that answers."""
+        alone = getattr(self, "xprof", None) and not self.label
+        return "xprof_table" if alone else self.command.module
+
 
 def parse(argv: list[str]) -> Arguments:
     """The command and its values. Raises UsageError with a sentence, or SystemExit(0) after help was printed."""

@@ -46,7 +46,7 @@ def _run(argv: list[str]) -> int:
         arguments = parse(argv)
     except SystemExit as stop:
         return int(stop.code or 0)
-    result: int = import_module(f"roofterm.cli.{arguments.command.module}").run(arguments)
+    result: int = import_module(f"roofterm.cli.{arguments.module}").run(arguments)
     return result
 
 

@@ -15,13 +15,13 @@ from roofterm.analysis.scope_use import scope_use
 from roofterm.analysis.study import Study
 from roofterm.cli.arguments import Arguments
 from roofterm.cli.errors import DONE, UsageError
-from roofterm.cli.loading import load, study_of
+from roofterm.cli.loading import study_of
 from roofterm.cli.output import width, write
 from roofterm.cli.report import explain
 from roofterm.cli.selecting import scope_of
 from roofterm.cli.several import several
 from roofterm.cli.tabular import ordered
-from roofterm.report.as_json import encode, roofline_json
+from roofterm.report.as_json import roofline_json
 from roofterm.report.as_markdown import markdown_table
 from roofterm.report.columns import MODULE_COLUMNS, PROGRAM_COLUMNS, ROOFLINE_COLUMNS
 from roofterm.report.fields import Column
@@ -45,8 +45,6 @@ PLOT_WIDTH, PLOT_HEIGHT = 110, 22
 def run(args: Arguments) -> int:
     if args.label:
         return several(args)
-    if args.xprof:
-        return _xprof(args)
     study = study_of(args).roofed
     scope = scope_of(args, "steady")
     try:
@@ -136,14 +134,3 @@ def plot(
     look = Look("ascii" if plain else "braille", colour=terminal and can.colour != "none")
     key = category_key("dark") if names is None else lettered(names)
     return plain_plot(rows, roofs, key, width=min(width(), PLOT_WIDTH), height=PLOT_HEIGHT, look=look, path=path).splitlines()
-
-
-def _xprof(args: Arguments) -> int:
-    from roofterm.analysis.xprof.roofline import xprof_roofline
-
-    try:
-        table = xprof_roofline(load(args, device_alone=True), args.xprof)
-    except ValueError as why:
-        raise UsageError(f"--xprof {args.xprof}: {why}") from why
-    write(args, encode(table))
-    return DONE
