@@ -69,7 +69,7 @@ def link(slices: pl.DataFrame, given: Linkable) -> pl.DataFrame:
     if open_rows.size or without_calls.size:
         called = _only(given.launch_external, launch[open_rows])
         worked = _only(given.work_external, given.work[np.concatenate((open_rows, without_calls))])
-        op_of = Lookup(given.op_external(np.unique(np.concatenate((called.id, worked.id)))), start)
+        op_of = Lookup(given.op_external(_distinct(np.concatenate((called.id, worked.id)))), start)
         by_launch = _at(called.slice, op_of(called), launch[open_rows])
         op[open_rows] = _around(by_launch, launch[open_rows], start, dur)
         open_rows = open_rows[op[open_rows] == NONE]
@@ -117,7 +117,7 @@ class Lookup:
         groups = int(ids.group.max()) + 1 if ids.group.size else 1
         self._numbers: I64 | None = None
         if span * groups > SPARSE * ids.id.size + (1 << 16):
-            self._numbers = np.unique(ids.id)
+            self._numbers = _distinct(ids.id)
             span = self._numbers.size
         self._span, self._groups = span, groups
         place, _ = self._place(ids.id)
@@ -144,6 +144,14 @@ class Lookup:
             return np.where(known, ids - self._low, 0), known
         place = np.minimum(np.searchsorted(self._numbers, ids), self._span - 1)
         return place, self._numbers[place] == ids
+
+
+def _distinct(values: I64) -> I64:
+    """As np.unique, which is slower: ids lie nearly in order, and a sort makes use of that."""
+    ordered = np.sort(values)
+    first = np.ones(ordered.size, bool)
+    first[1:] = ordered[1:] != ordered[:-1]
+    return ordered[first]
 
 
 def _only(ids: Ids, slices: I64) -> Ids:

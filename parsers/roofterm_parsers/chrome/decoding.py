@@ -33,7 +33,7 @@ from roofterm_parsers.chrome.scanning import scan
 
 PIECE_BYTES = 128 << 10
 """Text decoded at once: its objects stay in the processor's cache."""
-BY_FORMS_FROM = 32 << 20
+BY_FORMS_FROM = 96 << 20
 """Forms are looked for from this place in a file on: learning them pays where many events follow."""
 
 I64 = NDArray[np.int64]
