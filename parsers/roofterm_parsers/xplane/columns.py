@@ -62,6 +62,19 @@ class LineStats:
             dense[column.event] = column.floats()
         return dense
 
+    def stated_floats(self, name: str) -> tuple[I64, F64]:
+        """Events that state this as a number, rising, and the numbers."""
+        rows, values = self.rows(name), self._by_name[name].floats()
+        sound = ~np.isnan(values)
+        return (rows, values) if sound.all() else (rows[sound], values[sound])
+
+    def stated_integers(self, name: str) -> tuple[I64, I64]:
+        """Events that state this as a number, rising, and the numbers cut to integers."""
+        rows, column = self.rows(name), self._by_name[name]
+        sound = column.wire < TEXT
+        values = column.integers()
+        return (rows, values) if sound.all() else (rows[sound], values[sound])
+
     def texts(self, name: str) -> tuple[I64, list[str]]:
         """A code for each event (NONE without the stat), and the text of each code. Numbers are written out."""
         codes = np.full(self.size, NONE, np.int64)

@@ -102,25 +102,27 @@ def _add_clock(making: Making, line: Line, stats: LineStats, ids: U32) -> None:
 
 def add_event_rows(making: Making, stats: LineStats, ids: U32) -> None:
     """What single events say of their costs and step."""
-    floats = {column: stats.floats(stat) for column, stat in _EVENT_COSTS.items() if stats.has(stat)}
-    integers = {column: stats.integers(stat, UNKNOWN) for column, stat in _EVENT_NUMBERS.items() if stats.has(stat)}
-    scale = floats.get("time_scale")
-    if scale is not None:
-        scale[scale == 1.0] = np.nan  # the nominal clock, which is also that of events that say nothing
+    stated = {column: stats.stated_floats(stat) for column, stat in _EVENT_COSTS.items() if stats.has(stat)}
+    numbers = {column: stats.stated_integers(stat) for column, stat in _EVENT_NUMBERS.items() if stats.has(stat)}
+    if "time_scale" in stated:  # the nominal clock is also that of events that say nothing
+        rows, scale = stated["time_scale"]
+        stated["time_scale"] = rows[scale != 1.0], scale[scale != 1.0]
     told = np.zeros(ids.size, bool)
-    for values in floats.values():
-        told |= ~np.isnan(values)
-    for numbers in integers.values():
-        told |= numbers != UNKNOWN
-    if told.any():
-        making.gather.add_rows(
-            "hlo_events",
-            {
-                "slice": ids[told],
-                **{column: filled_floats(values[told]) for column, values in floats.items()},
-                **{column: filled(numbers[told], UNKNOWN) for column, numbers in integers.items()},
-            },
-        )
+    for rows, _ in (*stated.values(), *numbers.values()):
+        told[rows] = True
+    if not told.any():
+        return
+    place = np.cumsum(told, dtype=np.int32) - 1
+    columns: dict[str, pl.Series] = {}
+    for column, (rows, values) in stated.items():
+        dense = np.full(int(place[-1]) + 1, np.nan)
+        dense[place[rows]] = values
+        columns[column] = filled_floats(dense)
+    for column, (rows, whole) in numbers.items():
+        known = np.full(int(place[-1]) + 1, UNKNOWN, np.int64)
+        known[place[rows]] = whole
+        columns[column] = filled(known, UNKNOWN)
+    making.gather.add_rows("hlo_events", {"slice": ids[told], **columns})
 
 
 _EVENT_COSTS = {"time_scale": "Time Scale Multiplier", "flops": "flops", "model_flops": "model_flops", "bytes": "bytes_accessed"}
