@@ -55,7 +55,9 @@ class WholeUpdate(LayoutUpdate):
 
     def render_segments(self, console: Console) -> str:
         self._sent.clear()
-        self._sent.update((y, cells_of(line)) for y, line in enumerate(self._lines))
+        for y, line in enumerate(self._lines):
+            cells = cells_of(line)
+            self._sent[y] = cells if len(cells) == line.cell_length else []  # else its width only the terminal knows
         return super().render_segments(console)
 
 

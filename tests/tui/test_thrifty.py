@@ -115,6 +115,14 @@ def test_text_whose_width_only_the_terminal_knows_is_sent_as_it_is():
         assert "e\u0301" in terminal.part([{0: odd}] * HEIGHT, [(0, 0, WIDTH)])
 
 
+def test_nothing_is_known_of_a_whole_line_with_such_text():
+    terminal = Terminal()
+    odd = Strip([Segment("e\u0301" + "x" * (WIDTH - 1), STYLES[0])], WIDTH)
+    terminal.whole([odd] * HEIGHT)
+    plain = line(("x" * WIDTH, STYLES[0]))
+    assert "x" * WIDTH in terminal.part([{0: plain}] * HEIGHT, [(0, 0, WIDTH)])
+
+
 def test_differences_that_lie_near_each_other_are_sent_together():
     old = cells_of(line(("." * WIDTH, STYLES[0])))
 
