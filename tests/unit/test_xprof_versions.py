@@ -183,3 +183,18 @@ def test_of_more_than_five_steps_later_versions_leave_the_first_and_the_last_out
 def test_an_op_that_the_framework_names_stands_without_its_type(version: str) -> None:
     kernels = xprof_kernel_stats(gpu_with_steps(4), version)
     assert {(row["op_name"], row["is_op_tensor_core_eligible"]) for row in kernels} == {("m/MatMul", True)}
+
+
+def test_clocks_that_differ_from_step_to_step_are_those_of_the_whole_profile() -> None:
+    """A loop and its body at other clocks in each of three steps: XProf 2.24.2 scales an instruction's own time as its whole time is."""
+    core = tpu_plane()
+    loop = core.op("%w = ()", display="w", hlo_category="while", program_id=1, symbol_id=1)
+    body = core.op("%f = f32[8]", display="f", hlo_category="loop fusion", program_id=1, symbol_id=4, flops=5000, bytes_accessed=640)
+    events = []
+    for step, (scale, length) in enumerate(((0.5, 10), (0.9, 30), (1.0, 50))):
+        at, group = step * 100 * US, Signed(step)
+        events.append(core.event(loop, at, 90 * US, group_id=group, **{"Time__Scale__Multiplier": scale}))
+        events.append(core.event(body, at + 5 * US, length * US, group_id=group, **{"Time__Scale__Multiplier": 1.1 - scale}))
+    core.line("Steps", [core.event(str(step), step * 100 * US, 100 * US, group_id=Signed(step)) for step in range(3)], id=1)
+    core.line("XLA Ops", events, id=3)
+    assert xprof_roofline(opened(core), "2.24.2")["properties"]["time_scale_multiplier"] == "0.596296"

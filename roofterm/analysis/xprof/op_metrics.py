@@ -96,7 +96,8 @@ def _spans(events: pl.DataFrame) -> pl.DataFrame:
 
 def _whole(sums: pl.DataFrame, costs: pl.DataFrame, spans: pl.DataFrame, event_costs: bool) -> OpMetrics:
     one = pl.lit(0, pl.Int64).alias("step")
-    return _aggregated(sums.with_columns(one), costs, spans.with_columns(one), event_costs).get(0, NOTHING)
+    sums = sums.group_by("device", "op").agg(pl.exclude("step").sum()).with_columns(one)
+    return _aggregated(sums, costs, spans.with_columns(one), event_costs).get(0, NOTHING)
 
 
 def _steps(sums: pl.DataFrame, markers: pl.DataFrame, costs: pl.DataFrame, event_costs: bool) -> list[StepMetrics]:
