@@ -59,7 +59,9 @@ def roof_lines(device: DeviceInfo | None, roofs: Sequence[Roof], width: int) -> 
         beside = roof.source if ridge is None else f"{roof.source}, ridge {figures(ridge)} FLOP/byte"
         told.append(f"{si(roof.value, roof.unit)} {name} ({beside})")
     model = safe_text(device.model or device.name or f"the {_what(device)}")
-    return textwrap.wrap(f"roofs of {model}: {', '.join(told)}", width, subsequent_indent="  ") if told else []
+    noisy = [safe_text(note) for note in device.notes if "noisy" in note]
+    told_of = [f"roofs of {model}: {', '.join(told)}", *noisy] if told else []
+    return [line for text in told_of for line in textwrap.wrap(text, width, subsequent_indent="  ")]
 
 
 def _what(device: DeviceInfo | None) -> str:
