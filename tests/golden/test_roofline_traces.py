@@ -210,6 +210,7 @@ def test_a_tpus_figures_are_xprofs() -> None:
             continue
         assert (mine.flops_per_s or 0) / 1e9 == pytest.approx(row["measured_flop_rate"], rel=1e-9)
         assert mine.bytes["hbm"] / mine.time_us * 1e6 / GIB == pytest.approx(row["hbm_bw"], rel=1e-9)
+        assert mine.bound_by == row["bound_by"].lower()
         compared += 1
         if row["category"] == "copy-done":
             assert mine.pct_of_roof is not None

@@ -82,6 +82,15 @@ def test_grouped_mm_splits_rows_among_the_groups() -> None:
     assert got.read_bytes == 2 * (1000 * 64 + 8 * 64 * 32)
 
 
+def test_scaled_grouped_mm_reads_a_scale_for_each_row_and_column() -> None:
+    dims: list[Any] = [[1000, 64], [8, 64, 32], [1000], [8, 32], [8], [], [], [], []]
+    types = [FP8, FP8, "float", "float", "int", "", "", "Scalar", "Scalar"]
+    got = found("aten::_scaled_grouped_mm", dims, types=types, concrete=["", "", "", "", "", "", "", "6", "False"])
+    assert got.flops == 2 * 1000 * 64 * 32
+    assert got.read_bytes == 1000 * 64 + 8 * 64 * 32 + 4 * (1000 + 8 * 32)
+    assert (got.write_bytes, got.dtype) == (4 * 1000 * 32, "fp8")  # 6: float
+
+
 # Convolutions
 
 

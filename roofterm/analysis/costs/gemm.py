@@ -116,8 +116,21 @@ def _int_mm(inputs: Inputs) -> Work | None:
     return _product(inputs.tensor(0), inputs.tensor(1), out_dtype="int32")
 
 
-@register(Category.GEMM, "2 M N K: the groups split M, N or K among them", "aten::_grouped_mm", "aten::_scaled_grouped_mm")
+_GROUPED = "2 M N K: the groups split M, N or K among them"
+
+
+@register(Category.GEMM, _GROUPED, "aten::_grouped_mm")
 def _grouped_mm(inputs: Inputs) -> Work | None:
+    return _grouped(inputs, offsets=2, scales=(), out_code=inputs.integer(4))
+
+
+@register(Category.GEMM, _GROUPED, "aten::_scaled_grouped_mm")
+def _scaled_grouped_mm(inputs: Inputs) -> Work | None:
+    return _grouped(inputs, offsets=4, scales=(2, 3), out_code=inputs.integer(7))
+
+
+def _grouped(inputs: Inputs, offsets: int, scales: tuple[int, ...], out_code: int | None) -> Work | None:
+    """`offsets`: slot of where the groups end; `out_code`: torch's number of the result's type, bf16 where none is given."""
     a, b = inputs.tensor(0), inputs.tensor(1)
     if a is None or b is None or not {len(a.dims), len(b.dims)} <= {2, 3} or a.dims[-1] != b.dims[-2]:
         return None
@@ -126,14 +139,16 @@ def _grouped_mm(inputs: Inputs) -> Work | None:
     if len(a.dims) == len(b.dims) == 3 and a.dims[0] != b.dims[0]:
         return None
     if len(a.dims) == len(b.dims):
-        offsets = inputs.tensor(4 if inputs.tensor(4) is not None else 2)
+        ends = inputs.tensor(offsets)
         batch = groups or 1
-        results = batch * m * n if groups else m * n * (offsets.elements if offsets is not None and len(offsets.dims) == 1 else 1)
+        results = batch * m * n if groups else m * n * (ends.elements if ends is not None and len(ends.dims) == 1 else 1)
     else:
         batch, results = 1, m * n
     if 0 in (batch, m, k, n):
         return None
-    return Work(2 * batch * m * n * k, stored((a, b)), ITEM_BYTES["bf16"] * results, a.dtype)
+    scaling = [scale for slot in scales if (scale := inputs.tensor(slot)) is not None]
+    out = "bf16" if out_code is None else SCALAR_TYPES.get(out_code, "bf16")
+    return Work(2 * batch * m * n * k, stored((a, b, *scaling)), ITEM_BYTES[out] * results, a.dtype)
 
 
 @register(Category.GEMM, "2 M N K; 8 rows of the weight in one of its first dimension", "aten::_weight_int4pack_mm")
