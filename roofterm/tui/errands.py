@@ -34,7 +34,7 @@ def toggle_mark(explorer: Explorer) -> None:
     """Mark this place, or take its mark away."""
     explorer.marks, done = toggled(explorer.marks, explorer.with_place())
     explorer.tell()
-    explorer.notice(done)
+    explorer.notice(f"{done}; {keymap.first_key('marks', explorer.opened.options.keys)} lists the marks" if explorer.marks else done)
 
 
 def go_to_mark(explorer: Explorer) -> None:

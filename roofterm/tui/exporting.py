@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -73,28 +74,33 @@ def refused(export: Export) -> Callable[[str], str | None]:
     """Why a path cannot be written to; None if it seems that it can."""
 
     def why(text: str) -> str | None:
-        path = Path(text).expanduser()
+        path = _path(text)
         try:
             writer_for(path, TABLE_WRITERS if isinstance(export, TableExport) else SLICE_WRITERS)
         except WriteError as fault:
             return str(fault)
-        if path.is_dir():
+        if os.path.isdir(path):
             return f"{path} is a folder"
-        return None if path.parent.is_dir() else f"there is no folder {path.parent}"
+        return None if os.path.isdir(path.parent) else f"there is no folder {path.parent}"
 
     return why
 
 
 def would_overwrite(text: str) -> str | None:
     """What a second `enter` would overwrite."""
-    path = Path(text).expanduser()
-    return f"{path.name} is there already: enter again overwrites it" if path.exists() else None
+    path = _path(text)
+    return f"{path.name} is there already: enter again overwrites it" if os.path.exists(path) else None
 
 
 def write_export(export: Export, text: str) -> str:
     """Write it; what was done, in words. Raises WriteError."""
-    path = Path(text).expanduser()
+    path = _path(text)
     with replacing(path) as file:
         rows = export.write(file, path)
     size = f", {bytes_text(path.stat().st_size)}" if path.is_file() else ""
     return f"{count(rows)} {export.noun} written to {path}{size}"
+
+
+def _path(text: str) -> Path:
+    """`~` as a shell has it; what no path can hold is left out."""
+    return Path(os.path.expanduser(text.replace("\0", "")))

@@ -20,7 +20,7 @@ def toggled(marks: Sequence[Mark], view: ViewState) -> tuple[list[Mark], str]:
     if len(marks) >= MOST_MARKS:
         return list(marks), f"there are {MOST_MARKS} marks already: take some away first"
     name = view.selection.name if view.selection else _TITLES.get(view.screen, view.screen)
-    return [*marks, Mark(name, view)], "marked; ' lists the marks"
+    return [*marks, Mark(name, view)], "marked"
 
 
 def is_marked(marks: Sequence[Mark], selection: Selection | None, screen: str) -> bool:

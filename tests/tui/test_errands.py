@@ -143,7 +143,13 @@ async def test_a_file_that_is_there_needs_a_second_enter(folder):
 
 @pytest.mark.parametrize(
     ("path", "says"),
-    [("out.xyz", "it must be one of .csv"), ("nowhere/out.csv", "there is no folder nowhere"), ("/proc/out.csv", "cannot write")],
+    [
+        ("out.xyz", "it must be one of .csv"),
+        ("nowhere/out.csv", "there is no folder nowhere"),
+        ("/proc/out.csv", "cannot write"),
+        ("~nobody-of-that-name/x.csv", "there is no folder"),
+        ("x" * 300 + ".csv", "cannot write"),
+    ],
 )
 async def test_what_cannot_be_written_is_said(path, says):
     async with explorer((120, 40), "3") as pilot:
