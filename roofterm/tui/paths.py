@@ -20,6 +20,6 @@ def completions(text: str) -> list[str]:
                 if name.startswith(tail) and (tail or not name.startswith(".")) and name.isprintable():
                     is_folder = entry.is_dir()
                     found.append((not is_folder, os.path.join(head, name) + ("/" if is_folder else "")))
-    except OSError:
+    except (OSError, ValueError):  # a text with a NUL is no path
         return []
     return [path for _, path in sorted(found)[:MOST]]

@@ -103,7 +103,7 @@ def walk_to_the_export(look: Callable[[], str], type_text: Callable[[str], None]
     assert "H100" in text
     type_text("3")
     eventually(look, r">nvjet\S+ gemm")
-    type_text("/cat:ge\t\r")
+    type_text("/cat:gemm\r")
     eventually(look, r"filter cat:gemm[\s\S]*\d+ of \d+ kernels")
     type_text("2")
     eventually(look, r"\[g\] .*mm.*gemm[\s\S]*% of roof")
@@ -141,6 +141,7 @@ def test_resizing_from_small_to_large_and_too_small(tmux):
     eventually(tmux.screen, r"needs 60x16, has 40x10")
     tmux.resize(80, 24)
     eventually(tmux.screen, r"health")
+    eventually(tmux.screen, r"fix first")  # before, it would stop what is being found out
     tmux.keys("C-c")
     eventually(tmux.screen, r"left with 0")
 
