@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -454,6 +455,9 @@ FRAMES: dict[str, pl.Schema] = {
 }
 
 
+_READING = Lock()
+
+
 def empty(frame: str) -> pl.DataFrame:
     """An empty frame of the model, by its name in `FRAMES`."""
     return pl.DataFrame(schema=FRAMES[frame])
@@ -517,11 +521,13 @@ class Profile:
 
         def __getattr__(self, name: str) -> Any:
             """Python asks here for what is not there: a frame that waits to be read."""
-            if name not in FRAMES or name not in self._pending:
+            if name not in FRAMES:
                 raise AttributeError(f"a Profile has no {name}")
-            frame = self._pending[name]()
-            setattr(self, name, frame)
-            return frame
+            with _READING:  # of threads that ask at once, the second finds it read
+                if name in self._pending:
+                    setattr(self, name, self._pending[name]())
+                    del self._pending[name]
+            return object.__getattribute__(self, name)
 
     def frames(self) -> dict[str, pl.DataFrame]:
         """All frames by name, in the order of `FRAMES`."""

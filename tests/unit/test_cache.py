@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import pickle
 import subprocess
 import sys
 import textwrap
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -422,3 +425,30 @@ def test_a_frame_is_read_when_it_is_first_asked_for() -> None:
     assert asked == ["ops"]
     with pytest.raises(AttributeError):
         _ = profile.nothing_of_this_name  # type: ignore[attr-defined]
+
+
+def test_threads_that_ask_for_a_frame_at_once_all_get_it() -> None:
+    reading = threading.Event()
+    frame = empty("ops").clear(3)
+    times: list[int] = []
+
+    def read() -> pl.DataFrame:
+        times.append(1)
+        reading.wait(1)
+        return frame
+
+    profile = Profile()
+    profile.defer("ops", read)
+    with ThreadPoolExecutor(4) as threads:
+        asked = [threads.submit(lambda: profile.ops) for _ in range(4)]
+        reading.set()
+        assert all(one.result() is frame for one in asked)
+    assert times == [1]
+
+
+def test_a_kept_profile_can_be_sent_to_another_process(home: Path) -> None:
+    written = a_profile()
+    profile, _ = cache.load(kept(written, an_input()), [an_input()])
+    other = pickle.loads(pickle.dumps(profile))
+    for name, frame in written.frames().items():
+        assert getattr(other, name).equals(frame), name
