@@ -245,14 +245,16 @@ class RanksPage(TablePage):
         ranks = [self._answer.ranks[at] for at in order]
         if not steps.height:
             return Heat()
-        numbers = steps["number"].unique().sort().to_list()
-        values = np.full((len(ranks), len(numbers)), np.nan)
-        place = {called(row): at for at, row in enumerate(ranks)}
-        for row in steps.iter_rows(named=True):
-            at = place.get(f"rank {row['rank']}" if row["rank"] is not None else str(row["host"]))
-            if at is not None and row[self._figure] is not None:
-                values[at, numbers.index(row["number"])] = row[self._figure]
-        return Heat(TITLES[self._figure], [called(row) for row in ranks], [f"#{number}" for number in numbers], values)
+        names = [called(row) for row in ranks]
+        numbers = steps["number"].unique().sort()
+        whose = pl.when(pl.col("rank").is_not_null()).then(pl.format("rank {}", "rank")).otherwise("host")
+        placed = steps.select("number", self._figure, name=whose).join(
+            pl.DataFrame({"name": names, "at": range(len(names))}, schema={"name": pl.String, "at": pl.Int64}), on="name", how="inner"
+        )
+        values = np.full((len(ranks), numbers.len()), np.nan)
+        columns = np.searchsorted(numbers.to_numpy(), placed["number"].to_numpy())
+        values[placed["at"].to_numpy(), columns] = placed[self._figure].fill_null(np.nan).to_numpy()
+        return Heat(TITLES[self._figure], names, [f"#{number}" for number in numbers], values)
 
     def _fit(self) -> None:
         """The table as high as its rows, the strip below it; where both do not fit they share the room."""
