@@ -113,7 +113,7 @@ def _absent(study: Study, steps: list[StepRow]) -> dict[str, str]:
     absent = {}
     if not steps:
         absent["steps"] = "the profile marks no steps"
-    if not study.work.height:
+    if study.roofed is study and not study.work.height:
         absent["roofline"] = "no device worked in this profile"
     if len(study.profile.sources) < 2:
         absent["ranks"] = "one rank alone; open a folder of ranks, or several files"

@@ -113,6 +113,10 @@ class FakeStudy:
 
     # Ranks and memory
 
+    @property
+    def roofed(self) -> FakeStudy:
+        return self
+
     def ranks(self) -> list[results.RankRow]:
         return fake_ranks.rank_rows()
 

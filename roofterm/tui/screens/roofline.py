@@ -120,7 +120,7 @@ class RooflinePage(Page):
         if answer is None:
             return None
         shown = [answer.records[row] for row in answer.rows.order]
-        study, scope = self.opened.study, self.scope(self.explorer.state, "steady")
+        study, scope = self.opened.study.roofed, self.scope(self.explorer.state, "steady")
 
         def document(_: pl.DataFrame) -> bytes:
             return roofline_json(study.device, answer.part, answer.roofline, shown, scope_use(study, scope))
