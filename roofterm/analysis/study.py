@@ -7,42 +7,34 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar, cast
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from roofterm.analysis import profiler_tree, steps, tables
-from roofterm.analysis.batches import DECODE
+from roofterm.analysis import profiler_tree, steps
 from roofterm.analysis.bounds import roofs_of
-from roofterm.analysis.categories import HOST_CATEGORIES, TITLES, Category, classify, kernel_facts, read_names
+from roofterm.analysis.categories import HOST_CATEGORIES, Category, classify, kernel_facts, read_names
 from roofterm.analysis.collective_calls import collective_calls
-from roofterm.analysis.collectives import collective_table
-from roofterm.analysis.costs.profiler import profiler_flops
 from roofterm.analysis.dispatch import dispatch_chain
 from roofterm.analysis.filter_completion import Vocabulary, vocabulary
 from roofterm.analysis.filters import Filter, parse
 from roofterm.analysis.findings import Verdict, judge
-from roofterm.analysis.gaps import gap_table
+from roofterm.analysis.full_steps import full_steps, full_summary
 from roofterm.analysis.graphs import replay_groups
 from roofterm.analysis.hardware_counters import counter_rows
 from roofterm.analysis.hints import hints
 from roofterm.analysis.host_work import with_host_work
-from roofterm.analysis.iteration_table import iteration_table
 from roofterm.analysis.iterations import as_steps, engine_iterations, facts_of_steps, find_iterations
 from roofterm.analysis.joining import Joined, with_captures
-from roofterm.analysis.launch_places import launch_places
 from roofterm.analysis.launches import launch_path
-from roofterm.analysis.lookup import looked_up
 from roofterm.analysis.matching import match_calls
 from roofterm.analysis.memory import Memory, memory_by_op, memory_of, memory_report
-from roofterm.analysis.model_workload import model_parts
 from roofterm.analysis.modules import module_rows, work_modules
 from roofterm.analysis.next_command import NextCommand, next_command
 from roofterm.analysis.occupancy import occupancies
-from roofterm.analysis.op_groups import split_by
 from roofterm.analysis.other_tools import other_tools
 from roofterm.analysis.overlap import hiding
 from roofterm.analysis.owners import Owners, find_owners
@@ -56,14 +48,10 @@ from roofterm.analysis.row_filter import row_predicate, split_by_columns
 from roofterm.analysis.scope import ALL, STEADY, RoofChoice, Scope
 from roofterm.analysis.selection import Selection, select
 from roofterm.analysis.slice_filter import slice_mask, split_for_slices
-from roofterm.analysis.step_use import step_use
-from roofterm.analysis.summary import summarise
-from roofterm.analysis.utilisation import Utilisation, by_step, decode_bytes, mbu, mfu
+from roofterm.analysis.table_of import table_of
 from roofterm.analysis.work import WorkClass, device_work
-from roofterm.analysis.work_tables import hlo_keys, module_keys, work_table
-from roofterm.analysis.worked import by_category, by_kernel, by_key, by_op, modelled
-from roofterm.analysis.workload import Shape, total
-from roofterm.hardware.roofs import device_infos, device_warnings, mbu_bandwidth, mfu_peak
+from roofterm.analysis.worked import modelled
+from roofterm.hardware.roofs import device_infos, device_warnings
 from roofterm.results import TABLES
 from roofterm_parsers.nesting import self_times
 from roofterm_parsers.profile import Profile, Warning
@@ -237,18 +225,19 @@ class Study:
     @cached_property
     def profiler_events(self) -> pl.DataFrame:
         """The profiler's function events, schema `profiler_tree.EVENTS`."""
-        return profiler_tree.profiler_events(self.profile, self.work, self._function_tree)
+        return profiler_tree.profiler_events(self.profile, self.work, self.function_tree)
 
     @cached_property
-    def _function_tree(self) -> profiler_tree.FunctionTree:
+    def function_tree(self) -> profiler_tree.FunctionTree:
+        """What calls what on the host, as the profiler sees it."""
         return profiler_tree.function_tree(self.profile)
 
     def selection(self, scope: Scope) -> Selection:
         """The part of the profile that a scope names; its filter plays no part. Raises ScopeError."""
-        return self._part(Scope(step=scope.step, window_ps=scope.window_ps, rank=scope.rank))
+        return self.filtered(Scope(step=scope.step, window_ps=scope.window_ps, rank=scope.rank))
 
-    def _part(self, scope: Scope) -> Selection:
-        """The part that a scope names whose filter speaks of what slices answer."""
+    def filtered(self, scope: Scope) -> Selection:
+        """The part that a scope names, its filter included, which must speak of what slices answer."""
         whole = Scope(step=scope.step, window_ps=scope.window_ps, rank=scope.rank)
         part = self._keep(("selection", whole), lambda: select(self.profile, self.work, self.windows, whole))
         return self._masked(part, parse(scope.where)) if scope.where else part
@@ -279,7 +268,7 @@ class Study:
 
     def summary(self) -> results.Summary:
         """Facts of the whole file."""
-        return self._keep("summary", self._summary)
+        return self._keep("summary", lambda: full_summary(self))
 
     @cached_property
     def flops_total(self) -> float | None:
@@ -288,7 +277,7 @@ class Study:
 
     def steps(self) -> list[results.StepRow]:
         """One row a step and rank, with the breakdown that adds up."""
-        return self._keep("steps", self._steps)
+        return self._keep("steps", lambda: full_steps(self))
 
     def table(self, by: str, scope: Scope = ALL, group: str | None = None) -> pl.DataFrame:
         """The `ops --by` table: columns of `results.TABLES[by]`, most total time first, all rows that the filter lets through.
@@ -303,7 +292,7 @@ class Study:
             of_slices, unknown = split_for_slices(rest)
             wanted = Filter(wanted.text, (*answered.terms, *unknown.terms))
         part = Scope(step=scope.step, window_ps=scope.window_ps, rank=scope.rank, where=of_slices.text)
-        table = self._keep(("table", by, part, group), lambda: self._table(by, part, group))
+        table = self._keep(("table", by, part, group), lambda: table_of(self, by, part, group))
         return table.filter(row_predicate(wanted, table.schema)) if wanted else table
 
     def roofline(self, scope: Scope = STEADY, top: int = 1000) -> results.Roofline:
@@ -404,159 +393,28 @@ class Study:
         part = Scope(step=scope.step, window_ps=scope.window_ps, rank=scope.rank)
         return self._keep(("findings", part), lambda: judge(self, part))
 
-    def _steps(self) -> list[results.StepRow]:
-        rows = steps.step_rows(self.profile, self.windows, self.device_lines)
-        for number, (row, mine) in enumerate(zip(rows, by_step(self.bounded().items, len(rows)), strict=True)):
-            used = self._utilisation(mine, row.dur_us / 1e6, mine["device"].n_unique())
-            row.mfu_pct, row.hfu_pct = used.mfu_pct, used.hfu_pct
-            row.mbu_pct = self._mbu(self.windows["step"][number], mine, row.dur_us / 1e6)
-        use = step_use(self.profile, self.work, self.windows, self.facts.select("slice", "tensor_core"), self.occupancy)
-        for row, step in zip(rows, self.windows["step"], strict=True):
-            row.phase = self.step_facts["phase"][step]
-        for row, shares in zip(rows, use.iter_rows(named=True), strict=True):
-            for name, share in shares.items():
-                setattr(row, name, share)
-        return rows
-
-    def _utilisation(self, items: pl.DataFrame, seconds: float, devices: int) -> Utilisation:
-        """MFU and HFU of items over a time on so many devices."""
-        peak = mfu_peak(self.device) if self.device is not None else None
-        return mfu(items, seconds, devices, peak[1] if peak else None)
-
-    def _mbu(self, step: int, items: pl.DataFrame, seconds: float) -> float | None:
-        """MBU of a step of decode, by its items or, with a model, by that and the engine's annotation."""
-        bandwidth = mbu_bandwidth(self.device) if self.device is not None else None
-        facts = self.step_facts.row(step, named=True)
-        sequences, context = facts["sequences"], facts["context_tokens"]
-        if self.model is not None and facts["phase"] == DECODE and sequences and context and items["device"].n_unique() == 1:
-            parts = model_parts(self.model, Shape(sequences, 1, context / sequences))
-            return mbu(total(parts, "weight_bytes") + total(parts, "kv_read"), seconds, 1, bandwidth)
-        return mbu(decode_bytes(items, facts["phase"]), seconds, items["device"].n_unique(), bandwidth)
-
-    def _summary(self) -> results.Summary:
-        marked = self.steps() if self.given.steps.height else []
-        summary = summarise(self.given, self.work, self.device_lines, self.self_ps, marked, self.flops_total, self.memory)
-        part = self.selection(STEADY)
-        if part.windows.height:
-            # Ranks work side by side: each device counts the time of its own steps.
-            devices = part.work["device"].n_unique()
-            sources = max(part.windows["source"].n_unique(), 1)
-            used = self._utilisation(self.bounded(STEADY).items, part.length_ps / 1e12 / sources, devices)
-            summary.mfu_pct, summary.mfu_palm_pct, summary.hfu_pct = used.mfu_pct, used.mfu_palm_pct, used.hfu_pct
-            decode = [row for row in self.steps() if row.mbu_pct is not None and row.steady]
-            length = sum(row.dur_us for row in decode)
-            summary.mbu_pct = sum((row.mbu_pct or 0.0) * row.dur_us for row in decode) / length if length else None
-        if self.is_torch:
-            summary.self_cpu_us = self._function_tree.self_ps / steps.US
-        return summary
-
     @property
     def is_torch(self) -> bool:
         """Whether PyTorch's profiler wrote the profile, so that `ops --by op` is its table."""
         return any(source.format == "kineto" for source in self.profile.sources)
 
-    def _table(self, by: str, scope: Scope, group: str | None) -> pl.DataFrame:
-        part = self._part(scope)
-        if by == "iteration":
-            return self._iteration_table(scope)
-        if by == "gap":
-            return gap_table(self, scope)
-        if by == "collective":
-            calls = self.collective_calls.filter(pl.col("slice").is_in(part.work["slice"].implode()))
-            return collective_table(calls, self.matched_calls, self.device)
-        if by in ("kernel", "category"):
-            return self._work_table(by, scope, part)
-        if by in ("module", "hlo"):
-            return self._keyed_table(by, scope, part)
-        if self.is_torch:
-            return self._profiler_table(part, scope, group)
-        slices = self.profile.slices if part.slices is None else self.profile.slices.filter(pl.Series(part.slices))
-        own = self.self_ps if part.slices is None else self.self_ps[part.slices]
-        return tables.host_op_table(self.profile, slices, pl.Series(own))
-
-    def _keyed_table(self, by: str, scope: Scope, part: Selection) -> pl.DataFrame:
-        work = self.captured.hung(part.work)
-        keys = module_keys(work, work_modules(self.joined, work)) if by == "module" else hlo_keys(self.joined, work)
-        table = work_table(self.joined, work, self._titled_facts(), keys, by)
-        worked = by_key(self._modelled(scope), keys, self.device)
-        return (table.update(worked, on="key", how="left") if worked.height else table).drop("key")
-
-    def _titled_facts(self) -> pl.DataFrame:
-        """`facts` with categories by their titles."""
-        return self.facts.with_columns(category=pl.Series(TITLES, dtype=pl.Categorical).gather(self.facts["category"]))
-
-    def _work_table(self, by: str, scope: Scope, part: Selection) -> pl.DataFrame:
-        titles, named = dict(enumerate(TITLES)), self._titled_facts()
-        if by == "kernel":
-            work = self.captured.hung(part.work)
-            places = launch_places(self.joined, work)
-            table = tables.kernel_table(self.joined, work, named, self.names["short"], self.occupancy, places)
-            worked = by_kernel(self._modelled(scope), self.device)
-        else:
-            table = tables.category_table(self.profile, part.work, named)
-            worked = by_category(self._modelled(scope), self.device)
-            worked = worked.with_columns(name=pl.col("name").replace_strict(titles, return_dtype=pl.String))
-        return table.update(worked, on="name", how="left") if worked.height else table
-
-    def _modelled(self, part: Scope) -> pl.DataFrame:
-        return self._keep(("modelled", part), lambda: modelled(self.joined, self._bounded(part), self.facts))
+    def modelled(self, part: Scope) -> pl.DataFrame:
+        """Pieces of a scope's work whose costs are known (`worked.modelled`), its filter of slices included."""
+        return self._keep(("modelled", part), lambda: modelled(self.joined, self.filtered_bounds(part), self.facts))
 
     def bounded(self, scope: Scope = ALL) -> Bounded:
         """The costs and bounds of a scope's device work: what every roofline row is a sum of."""
-        return self._bounded(Scope(step=scope.step, window_ps=scope.window_ps, rank=scope.rank))
+        return self.filtered_bounds(Scope(step=scope.step, window_ps=scope.window_ps, rank=scope.rank))
 
-    def _bounded(self, part: Scope) -> Bounded:
+    def filtered_bounds(self, part: Scope) -> Bounded:
+        """As `bounded`, of the work that passes the scope's filter of slices."""
         return self._keep(("bounded", part), lambda: self._bounds_of(part))
 
     def _bounds_of(self, part: Scope) -> Bounded:
-        profile, work = self.joined, self.captured.hung(self._part(part).work)
+        profile, work = self.joined, self.captured.hung(self.filtered(part).work)
         whole = self._kept.get(("bounded", Scope(step=ALL.step)))  # where it is known; to ask for a part alone is no reason to make it
         found = bounded_part(profile, cast(Bounded, whole), work) if whole is not None else None
         return found or bounded(profile, work, self.facts, self.device, self.step_facts, self.owners)
-
-    def _iteration_table(self, scope: Scope) -> pl.DataFrame:
-        if self.given.steps.height and self.iterations.height:
-            # The engine's iterations lie inside the profiler's steps, or across them.
-            unmarked = dataclasses.replace(self.given, steps=self.given.steps[:0])
-            return Study(unmarked, self.roofs, self.captures)._iteration_table(scope)
-        chosen = self.selection(scope).windows["step"]
-        taken = self.windows["step"].is_in(chosen.implode())
-        if scope.rank is not None:
-            taken &= pl.Series([row.rank == scope.rank for row in self.steps()], dtype=pl.Boolean)
-        facts = self.step_facts[self.windows["step"]]
-        return iteration_table(facts, self.windows, self.steps(), self.bounded().items, taken.to_list())
-
-    def _profiler_table(self, part: Selection, scope: Scope, group: str | None) -> pl.DataFrame:
-        events = self.profiler_events
-        memory = profiler_tree.top_level_memory(self.profile, events)
-        if part.slices is not None:
-            events = events.filter(pl.Series(part.slices[events["slice"].to_numpy()]))
-            memory = profiler_tree.TopMemory(0, 0, 0)
-        split = partial(split_by, self.joined, group=group) if group is not None else None
-        parts = split(events["slice"]) if split is not None else None
-        table = tables.profiler_op_table(self.profile, events, self._profiler_flops(events), memory, parts)
-        worked = by_op(self._bounded(scope), self.device, split).drop("flops")
-        if worked.height == 0:
-            return table
-        if parts is None:
-            return table.update(worked, on="name", how="left")
-        unknown = pl.col(parts.name).fill_null("")  # what is unknown must meet its like too
-        table = table.with_columns(unknown).update(worked.with_columns(unknown), on=["name", parts.name], how="left")
-        return table.with_columns(pl.when(pl.col(parts.name) != "").then(parts.name))
-
-    def _profiler_flops(self, events: pl.DataFrame) -> pl.Series:
-        """The profiler's FLOPs of each event: one evaluation for each distinct op and signature."""
-        profile = self.profile
-        name = profile.slices["name"].gather(events["slice"]).to_numpy().astype(np.int64)
-        signature = looked_up(profile.ops["signature"], profile.ops["slice"], profile.slices.height, events["slice"])
-        signed = signature.is_not_null().to_numpy()
-        keys, back = np.unique(name[signed] << 32 | signature.drop_nulls().to_numpy(), return_inverse=True)
-        texts = profile.names["text"].gather(keys >> 32).to_list()
-        shapes = profile.signatures[keys & 0xFFFFFFFF]
-        found = map(profiler_flops, texts, shapes["dims"].to_list(), shapes["concrete"].to_list())
-        flops = np.zeros(name.size, np.int64)
-        flops[signed] = np.array([one or 0 for one in found], np.int64)[back]
-        return pl.Series("flops", flops)
 
     def _roofline(self, scope: Scope, top: int) -> results.Roofline:
         if self.roofed is not self:
