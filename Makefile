@@ -12,7 +12,7 @@ demo: .venv/runs
 	@$(BIN)/roofterm $(SAMPLE)
 
 test: static
-	$(BIN)/pytest -q -n auto --maxprocesses 8
+	$(BIN)/pytest -q -n auto --maxprocesses 8 --dist worksteal
 
 static: .venv/tests $(if $(CI)$(ROOFTERM_TEST_TORCH),.venv/torch)
 	$(BIN)/ruff check .
