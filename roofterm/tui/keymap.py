@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
 EVERYWHERE: tuple[str, ...] = ()
 TABLES = ("ops", "steps", "findings", "ranks", "memory", "device", "compare")
-LISTS = ("overview", *TABLES)
 
 
 class Action(msgspec.Struct, frozen=True):

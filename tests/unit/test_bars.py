@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roofterm.tui.themes import palette
-from roofterm.tui.widgets.bars import column_chart, memory_curve, memory_scale, most_in_cells, step_bars, step_spread
+from roofterm.tui.widgets.bars import column_chart, memory_curve, most_in_cells, step_spread
 from roofterm.tui.widgets.glyphs import Look
 from roofterm.tui.widgets.raster import Window
 
@@ -52,25 +52,17 @@ def test_a_step_over_one_and_a_half_medians_is_slow() -> None:
     assert step_spread([]).text == "--"
 
 
-def test_slow_steps_are_marked_by_colour_and_by_a_mark_below() -> None:
-    lines = step_bars([4.0, 4.0, 8.0, 4.0], 4, 1, DARK, UNICODE)
-    assert lines == [[("▄▄", DARK.accent), ("█", DARK.warn), ("▄", DARK.accent)], [("  ▴ ", DARK.warn)]]
-    assert step_bars([4.0, 4.0, 8.0, 4.0], 4, 1, DARK, ASCII)[1] == [("  ^ ", DARK.warn)]
-
-
 def test_memory_holds_between_its_events() -> None:
     # 100 until 30, then 50 until 70, then 200 for one picosecond, then 10. Cells of 20 ps.
     time = np.array([0, 30, 70, 71], np.int64)
     held = np.array([100, 50, 200, 10], np.int64)
     assert most_in_cells(time, held, Window(0, 100, 5)) == [100, 100, 50, 200, 10]
     assert memory_curve(time, held, Window(0, 100, 5), 1, UNICODE) == ["▄▄▂█▁"]  # 4, 4, 2, 8 and 0.4 eighths
-    assert memory_scale(held) == "200 B"
 
 
 def test_before_the_first_event_memory_is_unknown() -> None:
     assert most_in_cells(np.array([50], np.int64), np.array([7], np.int64), Window(0, 100, 4)) == [None, None, 7, 7]
     assert most_in_cells(np.zeros(0, np.int64), np.zeros(0, np.int64), Window(0, 100, 2)) == [None, None]
-    assert memory_scale(np.zeros(0, np.int64)) == "--"
 
 
 @given(

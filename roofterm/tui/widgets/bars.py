@@ -9,10 +9,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from roofterm.text.units import UNKNOWN, bytes_text, duration_us
-from roofterm.tui.themes import Palette
+from roofterm.text.units import UNKNOWN, duration_us
 from roofterm.tui.widgets.glyphs import Look
-from roofterm.tui.widgets.line_widget import Piece
 from roofterm.tui.widgets.raster import Window
 
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
@@ -70,28 +68,6 @@ def step_spread(dur_us: Sequence[float]) -> StepSpread:
     return StepSpread(p50, min(dur_us), max(dur_us), tuple(at for at, dur in enumerate(dur_us) if dur > _SLOW * p50))
 
 
-def step_bars(dur_us: Sequence[float], cells: int, lines: int, palette: Palette, look: Look) -> list[list[Piece]]:
-    """A column a step, slow ones in the colour of a warning and with a mark under them; `lines` lines and one of marks."""
-    slow: list[float | None] = [0.0] * len(dur_us)
-    for at in step_spread(dur_us).slow:
-        slow[at] = 1.0
-    marked = [bool(mark) for mark in _spread(slow, cells)]
-    rows = [_in_two_styles(line, marked, palette) for line in column_chart(dur_us, cells, lines, look)]
-    mark = "^" if look.ascii else "▴"
-    return [*rows, [("".join(mark if m else " " for m in marked), palette.warn)]]
-
-
-def _in_two_styles(line: str, marked: Sequence[bool], palette: Palette) -> list[Piece]:
-    pieces: list[Piece] = []
-    for char, slow in zip(line, marked, strict=True):
-        style = palette.warn if slow else palette.accent
-        if pieces and pieces[-1][1] == style:
-            pieces[-1] = pieces[-1][0] + char, style
-        else:
-            pieces.append((char, style))
-    return pieces
-
-
 def memory_curve(
     time_ps: NDArray[np.int64], held_bytes: NDArray[np.int64], window: Window, lines: int, look: Look, top_bytes: int | None = None
 ) -> list[str]:
@@ -113,8 +89,3 @@ def most_in_cells(time_ps: NDArray[np.int64], held_bytes: NDArray[np.int64], win
         begin = max(first - 1, 0)
         found.append(float(held_bytes[begin:last].max()) if last > begin else None)
     return found
-
-
-def memory_scale(held_bytes: NDArray[np.int64]) -> str:
-    """The label of a curve's top: the most that was held."""
-    return bytes_text(int(held_bytes.max())) if held_bytes.size else UNKNOWN
