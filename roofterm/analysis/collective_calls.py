@@ -298,13 +298,14 @@ def inside_link_domain(group_size: int | None, ranks: str | None, domain: int) -
     """
     if group_size is None:
         return None
-    numbers = _numbers(ranks)
+    numbers = listed_ranks(ranks)
     if numbers:
         return len({number // domain for number in numbers}) == 1
     return group_size <= domain
 
 
-def _numbers(ranks: str | None) -> list[int]:
+def listed_ranks(ranks: str | None) -> list[int]:
+    """The members of a group as its calls list them ("[0, 1]"); empty where they do not."""
     try:
         found = msgspec.json.decode(ranks or "[]")
     except msgspec.DecodeError:

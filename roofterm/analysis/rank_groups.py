@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from roofterm.analysis.collective_calls import listed_ranks
 from roofterm.results import RankGroup
 from roofterm_parsers.profile import Source
 
@@ -38,7 +39,7 @@ def rank_groups(sources: Sequence[Source], calls: pl.DataFrame, matched: pl.Data
 
 def _group(key: Any, rows: pl.DataFrame, known: dict[str, list[int]], steps: int) -> RankGroup:
     name = next((str(text) for text in rows["group"].drop_nulls().unique(maintain_order=True)), None)
-    listed = _numbers(key) or known.get(name or "", [])
+    listed = listed_ranks(key) or known.get(name or "", [])
     by_source = rows.group_by("source").len()
     met = rows.filter(pl.col("match").is_not_null())
     devices = max(rows["device"].n_unique(), 1)
@@ -86,8 +87,3 @@ def _members(sources: Iterable[Source]) -> dict[str, list[int]]:
 def _role(name: str | None) -> str | None:
     text = (name or "").casefold()
     return next((role for role, pattern in _ROLES if re.search(pattern, text)), None)
-
-
-def _numbers(text: Any) -> list[int]:
-    plain = str(text)
-    return [int(number) for number in re.findall(r"\d+", plain)] if re.fullmatch(r"\[[\d,\s]*\]", plain) else []
