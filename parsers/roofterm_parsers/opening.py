@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 
 import msgspec
 
 from roofterm_parsers import cache as kept
+from roofterm_parsers.abreast import Outcome, count_for, read_abreast
 from roofterm_parsers.discover import Found, discover
 from roofterm_parsers.errors import Interrupted, ProfileError, TooLarge
 from roofterm_parsers.inputs import Input
@@ -91,37 +93,64 @@ def _from_cache_or_files(found: Found, tracker: Tracker, *, use_cache: bool, rea
 
 
 def _read(inputs: Sequence[Input], tracker: Tracker, *, max_memory: int, workers: int | None, device_alone: bool) -> Profile:
-    parts: list[Profile] = []
-    flaws: list[str] = []
+    parts: dict[int, Profile] = {}
+    flaws: dict[int, str] = {}
     taken = 0
-    for file in inputs:
+
+    def left() -> int:
+        return max(max_memory - taken, 1)
+
+    for number, outcome in _outcomes(inputs, tracker, left, workers, device_alone):
+        if isinstance(outcome, ProfileError):
+            if len(inputs) == 1 or isinstance(outcome, TooLarge):
+                raise outcome
+            flaws[number] = str(outcome)
+        else:
+            parts[number] = outcome
+            taken += sum(int(frame.estimated_size()) for frame in outcome.frames().values())
+            if taken * (MERGING_PER_READING if len(inputs) > 1 else 1) > max_memory:
+                path = inputs[number].path
+                raise TooLarge(
+                    f"{path}: with this file the profile takes more than the {max_memory / 1e9:.1f} GB of memory that are allowed; "
+                    "open fewer ranks, or raise --max-memory",
+                    path,
+                )
+        tracker.file_done()
+    said = [flaw for _, flaw in sorted(flaws.items())]
+    if not parts:
+        listed = "; ".join(said[:_LISTED]) + ("; ..." if len(said) > _LISTED else "")
+        raise ProfileError(f"none of the {len(inputs)} files can be opened: {listed}", inputs[0].path)
+    left_out = [Warning("left_out", f"{flaw}; left out") for flaw in said]
+    in_order = [part for _, part in sorted(parts.items())]
+    parts.clear()
+    told = _number_ranks(in_order)
+    if len(in_order) > 1:
+        tracker.phase("merging")
+    profile = merge(in_order, consumed=True)
+    profile.warnings = [*left_out, *told, *profile.warnings]
+    return profile
+
+
+def _outcomes(
+    inputs: Sequence[Input], tracker: Tracker, left: Callable[[], int], workers: int | None, device_alone: bool
+) -> Iterator[tuple[int, Outcome]]:
+    """The number of each input and what came of it: side by side where there are several and cores to read them, else in turn."""
+    waiting = dict(enumerate(inputs))
+    count = count_for(inputs, left(), workers)
+    if count:
+        with suppress(OSError):  # no process can be had: the rest is read here
+            for number, outcome in read_abreast(inputs, tracker, count=count, left=left, device_alone=device_alone):
+                if isinstance(outcome, TooLarge):
+                    continue  # for its share of the memory: it may have all of it below
+                del waiting[number]
+                yield number, outcome
+    for number, file in waiting.items():
         try:
-            parts.append(read_input(file, tracker, max_memory=max(max_memory - taken, 1), workers=workers, device_alone=device_alone))
+            yield number, read_input(file, tracker, max_memory=left(), workers=workers, device_alone=device_alone)
         except (Interrupted, TooLarge):
             raise
         except ProfileError as error:
-            if len(inputs) == 1:
-                raise
-            flaws.append(str(error))
-        else:
-            taken += sum(int(frame.estimated_size()) for frame in parts[-1].frames().values())
-            if taken * (MERGING_PER_READING if len(inputs) > 1 else 1) > max_memory:
-                raise TooLarge(
-                    f"{file.path}: with this file the profile takes more than the {max_memory / 1e9:.1f} GB of memory that are allowed; "
-                    "open fewer ranks, or raise --max-memory",
-                    file.path,
-                )
-        tracker.file_done()
-    if not parts:
-        listed = "; ".join(flaws[:_LISTED]) + ("; ..." if len(flaws) > _LISTED else "")
-        raise ProfileError(f"none of the {len(inputs)} files can be opened: {listed}", inputs[0].path)
-    left_out = [Warning("left_out", f"{flaw}; left out") for flaw in flaws]
-    told = _number_ranks(parts)
-    if len(parts) > 1:
-        tracker.phase("merging")
-    profile = merge(parts, consumed=True)
-    profile.warnings = [*left_out, *told, *profile.warnings]
-    return profile
+            yield number, error
 
 
 def _number_ranks(parts: Sequence[Profile]) -> list[Warning]:

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from roofterm_parsers import processes
 from roofterm_parsers.chrome import reader, splitting
 from roofterm_parsers.chrome.cores import usable_cores
 from roofterm_parsers.chrome.decoding import Decoder
@@ -144,7 +145,7 @@ def test_a_worker_that_is_killed_is_a_sentence(monkeypatch: pytest.MonkeyPatch) 
 def test_where_no_worker_comes_up_it_goes_without(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reader, "ALONE_BYTES", 0)
     monkeypatch.setattr(splitting, "BLOCK_BYTES", BLOCK)
-    monkeypatch.setattr("roofterm_parsers.chrome.pool._START", "raise SystemExit(7)  # {path}")
+    monkeypatch.setattr(processes, "START", "raise SystemExit(7)  # {path}{module}")
     assert load(trace(300), 2).slices.height == 300 * 5
 
 
@@ -160,12 +161,10 @@ def test_where_no_process_can_be_started_it_goes_without(monkeypatch: pytest.Mon
 
 @pytest.mark.usefixtures("small_blocks")
 def test_a_fault_in_a_worker_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    from roofterm_parsers.chrome import pool
-
-    broken = pool._START.replace(
+    broken = processes.START.replace(
         "main(sys.argv[1:])", "import roofterm_parsers.chrome.decoding as d; d.Decoder.block = None; main(sys.argv[1:])"
     )
-    monkeypatch.setattr(pool, "_START", broken)
+    monkeypatch.setattr(processes, "START", broken)
     with pytest.raises(ProfileError, match=r"made\.json could not be decoded: TypeError"):
         load(trace(300), 1)
 

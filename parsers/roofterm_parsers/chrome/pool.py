@@ -5,17 +5,16 @@ from __future__ import annotations
 import mmap
 import os
 import selectors
-import signal
 import subprocess
-import sys
 import tempfile
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
-from typing import IO, NoReturn
+from typing import NoReturn
 
+from roofterm_parsers import processes
 from roofterm_parsers.chrome.codes import Block
 from roofterm_parsers.chrome.splitting import BUFFER_BYTES
 from roofterm_parsers.chrome.transport import unpacked
@@ -27,16 +26,11 @@ TASKS_PER_WORKER = 2
 SPARE_SLOTS = 1
 """One is filled, or taken in."""
 _TURN_SECONDS = 0.05
-_LAST_SECONDS = 1.0
 _ENVIRONMENT = {
-    "OPENBLAS_NUM_THREADS": "1",
-    "OMP_NUM_THREADS": "1",
-    "PYTHONNODEBUGRANGES": "1",
     # Arrays of a block come and go: their memory is kept, since taking it from the system again costs more than filling it.
     "MALLOC_MMAP_THRESHOLD_": str(32 << 20),
     "MALLOC_TRIM_THRESHOLD_": str(64 << 20),
 }
-_START = "import sys; sys.path[:] = {path!r}; from roofterm_parsers.chrome.worker import main; main(sys.argv[1:])"
 
 
 @dataclass(slots=True)
@@ -66,7 +60,7 @@ class Pool:
         try:
             for worker in range(workers):
                 self._processes.append(_start(self._memory, self._slot_bytes, xla))
-                self._selector.register(_pipe(self._processes[worker].stdout), selectors.EVENT_READ, worker)
+                self._selector.register(processes.pipe(self._processes[worker].stdout), selectors.EVENT_READ, worker)
         except OSError:
             self._close()
             raise
@@ -79,12 +73,7 @@ class Pool:
 
     def _close(self) -> None:
         self._selector.close()
-        for process in self._processes:
-            process.kill()
-        for process in self._processes:
-            process.wait()
-            _pipe(process.stdin).close()
-            _pipe(process.stdout).close()
+        processes.stop(self._processes)
         self._tasks.clear()
         self._queues = []
         self._view.release()
@@ -114,7 +103,7 @@ class Pool:
         self._tasks.append(task)
         self._queues[worker].append(task)
         try:
-            _pipe(self._processes[worker].stdin).write(TASK.pack(task.slot * self._slot_bytes, length, offset, last))
+            processes.pipe(self._processes[worker].stdin).write(TASK.pack(task.slot * self._slot_bytes, length, offset, last))
         except BrokenPipeError:
             self._fail(worker)
 
@@ -147,7 +136,7 @@ class Pool:
         """Take an answer of a worker; one that ends before its first has never been there."""
         answer = self._receive(worker, ANSWER.size)
         if answer is None and not self._ready[worker]:
-            self._selector.unregister(_pipe(self._processes[worker].stdout))
+            self._selector.unregister(processes.pipe(self._processes[worker].stdout))
             return
         state, size = ANSWER.unpack(self._whole(worker, answer))
         if state == READY:
@@ -162,7 +151,7 @@ class Pool:
 
     def _receive(self, worker: int, size: int) -> memoryview | None:
         """Bytes that a worker sends over its pipe; None if it ends before."""
-        pipe = _pipe(self._processes[worker].stdout)
+        pipe = processes.pipe(self._processes[worker].stdout)
         parts: list[bytes] = []
         while size > 0:
             part = pipe.read(size)
@@ -181,33 +170,13 @@ class Pool:
         return self._view[slot * self._slot_bytes : (slot + 1) * self._slot_bytes]
 
     def _fail(self, worker: int) -> NoReturn:
-        process = self._processes[worker]
-        try:
-            status = process.wait(_LAST_SECONDS)
-        except subprocess.TimeoutExpired:
-            status = 0
-        how = f"was killed ({signal.Signals(-status).name})" if status < 0 else f"ended (exit code {status})"
-        hint = "most likely the machine ran out of memory" if status == -signal.SIGKILL else "this is a fault of roofterm's"
-        raise ProfileError(f"{self._path}: a process that decodes it {how}; {hint}. Try again with fewer workers", self._path)
+        how = processes.how_it_ended(self._processes[worker])
+        raise ProfileError(f"{self._path}: a process that decodes it {how}. Try again with fewer workers", self._path)
 
 
 def _start(memory: int, slot_bytes: int, xla: bool) -> subprocess.Popen[bytes]:
-    """A worker in a process group of its own, so that Ctrl+C reaches the program alone."""
-    return subprocess.Popen(
-        [sys.executable, "-c", _START.format(path=sys.path), str(memory), str(slot_bytes), str(int(xla))],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        bufsize=0,
-        stderr=subprocess.DEVNULL,
-        pass_fds=(memory,),
-        process_group=0,
-        env={**os.environ, **_ENVIRONMENT},
-    )
-
-
-def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
-    assert pipe is not None  # both are pipes
-    return pipe
+    arguments = [str(memory), str(slot_bytes), str(int(xla))]
+    return processes.start("roofterm_parsers.chrome.worker", arguments, fds=[memory], environment=_ENVIRONMENT)
 
 
 def _shared_memory(size: int) -> int:

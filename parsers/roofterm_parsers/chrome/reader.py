@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import gc
 import re
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from roofterm_parsers.chrome import header
 from roofterm_parsers.chrome.assembling import FileFacts, assemble
-from roofterm_parsers.chrome.cores import usable_cores
 from roofterm_parsers.chrome.decoding import Decoder
 from roofterm_parsers.chrome.gathering import Dictionaries, Gathered
 from roofterm_parsers.chrome.memory import give_back
 from roofterm_parsers.chrome.pool import Pool
 from roofterm_parsers.chrome.splitting import BUFFER_BYTES, ByteSource, Splitter
 from roofterm_parsers.errors import Interrupted, TooLarge
+from roofterm_parsers.processes import fitting_workers
 from roofterm_parsers.profile import Profile, Source
 
 __all__ = ["ByteSource", "read"]
@@ -25,8 +24,6 @@ ALONE_BYTES = 24 << 20
 """Text up to this size is decoded in this process: workers take a while to come up."""
 LARGE_BYTES = 48 << 20
 """Where a text is expected to be longer than this, workers are started once its first block is known."""
-MOST_WORKERS = 6
-"""More would wait for this process, which inflates and puts together."""
 _XLA_PROCESS = re.compile(rb'"name"\s*:\s*"(?:/host:CPU|[^"]{0,200}/device:[A-Za-z_]+:[0-9]+)')
 MEMORY_PER_BYTE = 4.0
 """What a profile takes while it is put together, for each byte that was gathered."""
@@ -54,7 +51,7 @@ def read(
         top, _ = header.top_level(splitter.header, [])
         gathering = _Gathering(splitter, source, max_memory, cancelled, xla=header.is_xla(top))
         gathering.alone(ALONE_BYTES if expected_bytes < LARGE_BYTES else 1)
-        count = _fitting_workers() if workers is None else workers
+        count = fitting_workers() if workers is None else workers
         if count and not gathering.done:
             gathering.with_workers(count)
         gathering.alone(None)
@@ -159,12 +156,6 @@ class _Gathering:
         self.gathered.add(self._decoder.block(text, offset, last=last), self._own)
         self.check()
         return len(text)
-
-
-def _fitting_workers() -> int:
-    """As many as there are cores to use; none beside a single core, nor in a program that is its own interpreter."""
-    cores = usable_cores()
-    return 0 if cores < 2 or getattr(sys, "frozen", False) or not sys.executable else min(cores, MOST_WORKERS)
 
 
 def _looks_like_xla(text: bytes) -> bool:
