@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from roofterm.analysis.categories import TITLES
 from roofterm.analysis.compare_names import host_key, kernel_key
 from roofterm.analysis.filters import Filter, parse
+from roofterm.analysis.host_steps import OUTSIDE, host_step
 from roofterm.analysis.modules import NONE, work_modules
 from roofterm.analysis.op_groups import input_shapes
 from roofterm.analysis.phases import OTHER, PHASE_TITLES
@@ -114,13 +115,8 @@ def _units_of(study: Study, pieces: pl.DataFrame, chosen: Units) -> pl.Series:
     rows = pieces["slice"].to_numpy()
     start = study.start_ps[rows]
     source = study.profile.tracks["source"].to_numpy()[study.profile.slices["track"].to_numpy()[rows]]
-    unit = np.full(rows.size, -1, np.int64)
-    for (of_source,), own in chosen.windows.with_row_index("unit").sort("host_start_ps").group_by("source"):
-        mine = np.flatnonzero(source == of_source)
-        at = np.searchsorted(own["host_start_ps"].to_numpy(), start[mine], side="right") - 1
-        inside = (at >= 0) & (start[mine] < own["host_end_ps"].to_numpy()[np.maximum(at, 0)])
-        unit[mine] = np.where(inside, own["unit"].to_numpy()[np.maximum(at, 0)], -1)
-    return pl.Series(unit).set(pl.Series(unit < 0), None).cast(pl.UInt32)
+    unit = host_step(start, source, chosen.windows.select("source", start_ps="host_start_ps", end_ps="host_end_ps"))
+    return pl.Series(unit).replace(OUTSIDE, None).cast(pl.UInt32)
 
 
 # Pieces of each level

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from roofterm.analysis.host_steps import OUTSIDE, host_step
 from roofterm.analysis.scope import Scope, ScopeError
 from roofterm_parsers.profile import Profile
 
@@ -39,7 +40,7 @@ def select(profile: Profile, work: pl.DataFrame, windows: pl.DataFrame, scope: S
     start = profile.slices["start_ps"].to_numpy()
     if chosen is not None:
         source = profile.tracks["source"].to_numpy()[profile.slices["track"].to_numpy()]
-        slices = starts_inside(start, source, chosen)
+        slices = host_step(start, source, chosen.select("source", start_ps="host_start_ps", end_ps="host_end_ps")) != OUTSIDE
         slices[work["slice"].to_numpy()] = False
         work = work.filter(pl.col("step").is_in(chosen["step"].implode()))
         slices[work["slice"].to_numpy()] = True
@@ -86,18 +87,6 @@ def _chosen_steps(profile: Profile, windows: pl.DataFrame, asked: str) -> tuple[
 
 def _counted(count: int, name: str) -> str:
     return f"{count} {name} step{'s' if count != 1 else ''}"
-
-
-def starts_inside(start: NDArray[np.int64], source: NDArray[np.integer[Any]], windows: pl.DataFrame) -> NDArray[np.bool_]:
-    """For each slice, by its start and source: whether it starts inside a host window (in ps, end excluded) of that source."""
-    inside = np.zeros(start.size, np.bool_)
-    for (of_source,), own in windows.select("source", "host_start_ps", "host_end_ps").sort("host_start_ps").group_by("source"):
-        mine = np.flatnonzero(source == of_source)
-        # In a window lies what starts before the last end of all windows that began until then.
-        last_end = np.maximum.accumulate(own["host_end_ps"].to_numpy())
-        began = np.searchsorted(own["host_start_ps"].to_numpy(), start[mine], side="right")
-        inside[mine] = (began > 0) & (start[mine] < last_end[np.maximum(began, 1) - 1])
-    return inside
 
 
 def _sources_of_rank(profile: Profile, rank: int) -> list[int]:

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from roofterm.analysis.categories import TITLES
 from roofterm.analysis.filters import FilterError, parse
+from roofterm.analysis.host_steps import OUTSIDE, host_step
 from roofterm.analysis.scope import Scope
 from roofterm.analysis.slice_filter import slice_mask, split_for_slices
-from roofterm_parsers.profile import ROOT, Kind
+from roofterm_parsers.profile import ROOT, Kind, Profile
 
 if TYPE_CHECKING:
     from roofterm.analysis.study import Study
@@ -126,30 +127,26 @@ def step_number(study: Study, slice_id: int) -> int | None:
     track = profile.tracks.row(int(profile.slices["track"][slice_id]), named=True)
     if track["device"] is not None:
         return None
-    begin = int(study.start_ps[slice_id])
-    inside = profile.steps.filter(
-        pl.col("device").is_null()
-        & (pl.col("source") == track["source"])
-        & (pl.col("start_ps") <= begin)
-        & (begin < pl.col("start_ps") + pl.col("dur_ps"))
-    )
-    return int(inside.sort("start_ps")["number"][-1]) if inside.height else None
+    marks = _marks_of_host(profile)
+    row = int(host_step(study.start_ps[[slice_id]], np.array([track["source"]]), marks)[0])
+    return None if row == OUTSIDE else int(marks["number"][row])
 
 
 def _step_numbers(study: Study) -> pl.Series:
     """Number of the step of each slice: of device work that of its launch, of a host slice the one in which it starts."""
     profile = study.profile
-    row = np.full(profile.slices.height, -1, np.int64)
     source = profile.tracks["source"].to_numpy()[profile.slices["track"].to_numpy()]
     on_host = profile.tracks["device"].is_null().to_numpy()[profile.slices["track"].to_numpy()]
-    marks = profile.steps.with_row_index("row").filter(pl.col("device").is_null()).sort("start_ps", maintain_order=True)
-    for (number,), group in marks.group_by("source", maintain_order=True):
-        mine = np.flatnonzero(on_host & (source == number))
-        begin = study.start_ps[mine]
-        start = group["start_ps"].to_numpy()
-        at = np.searchsorted(start, begin, side="right") - 1
-        inside = (at >= 0) & (begin < (start + group["dur_ps"].to_numpy())[np.maximum(at, 0)])
-        row[mine[inside]] = group["row"].to_numpy()[at[inside]]
+    marks = _marks_of_host(profile)
+    row = np.full(profile.slices.height, OUTSIDE, np.int64)
+    inside = host_step(study.start_ps[on_host], source[on_host], marks)
+    row[on_host] = np.append(marks["row"].to_numpy().astype(np.int64), OUTSIDE)[inside]
     counted = study.work.drop_nulls("step")
     row[counted["slice"].to_numpy()] = counted["step"].to_numpy()
-    return profile.steps["number"].gather(pl.Series(row).replace(-1, None).cast(pl.UInt32))
+    return profile.steps["number"].gather(pl.Series(row).replace(OUTSIDE, None).cast(pl.UInt32))
+
+
+def _marks_of_host(profile: Profile) -> pl.DataFrame:
+    """The steps that the host marks: their row and number in `profile.steps`, source, start and end (ps)."""
+    marks = profile.steps.with_row_index("row").filter(pl.col("device").is_null())
+    return marks.select("row", "number", "source", "start_ps", end_ps=pl.col("start_ps") + pl.col("dur_ps"))

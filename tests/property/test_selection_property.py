@@ -1,4 +1,4 @@
-"""Which slices start inside windows, held to asking each window about each slice."""
+"""In which window each slice starts, held to asking each window about each slice."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roofterm.analysis.selection import starts_inside
+from roofterm.analysis.host_steps import OUTSIDE, host_step
 
 TIMES = st.integers(0, 12)
 SLICES = st.lists(st.tuples(TIMES, st.integers(0, 2)), max_size=20)
@@ -19,10 +19,16 @@ def test_a_slice_is_inside_when_any_window_of_its_source_holds_its_start(slices,
     frame = pl.DataFrame(
         {
             "source": [source for source, _, _ in windows],
-            "host_start_ps": [start for _, start, _ in windows],
-            "host_end_ps": [start + length for _, start, length in windows],
+            "start_ps": [start for _, start, _ in windows],
+            "end_ps": [start + length for _, start, length in windows],
         },
-        schema={"source": pl.UInt32, "host_start_ps": pl.Int64, "host_end_ps": pl.Int64},
+        schema={"source": pl.UInt32, "start_ps": pl.Int64, "end_ps": pl.Int64},
     )
-    inside = starts_inside(np.array([at for at, _ in slices], np.int64), np.array([of for _, of in slices], np.uint32), frame)
-    assert inside.tolist() == [any(of == source and start <= at < start + length for source, start, length in windows) for at, of in slices]
+    found = host_step(np.array([at for at, _ in slices], np.int64), np.array([of for _, of in slices], np.uint32), frame)
+    for row, (at, of) in zip(found.tolist(), slices, strict=True):
+        holding = [i for i, (source, start, length) in enumerate(windows) if of == source and start <= at < start + length]
+        assert row in holding if holding else row == OUTSIDE
+        if holding:
+            last = max(start for source, start, _ in windows if source == of and start <= at)
+            began_last = [i for i in holding if windows[i][1] == last]
+            assert row in began_last or not began_last
