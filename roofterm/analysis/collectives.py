@@ -7,7 +7,6 @@ time of a call includes waiting for the others: the rates are lower limits, and 
 
 from __future__ import annotations
 
-import numpy as np
 import polars as pl
 
 from roofterm.analysis.bounds import AT_ROOF_PCT, level_rates
@@ -122,10 +121,3 @@ def _finished(table: pl.DataFrame) -> pl.DataFrame:
     )
     order = ["total_us", "name", "message_bytes"]
     return table.sort(order, descending=[True, False, True], maintain_order=True).select(TABLES["collective"])
-
-
-def hidden_share(calls: pl.DataFrame) -> float | None:
-    """Share of the time of communication that compute hides, percent; None without communication."""
-    times = calls.select(pl.col("exposed_ps", "hidden_ps").sum()).row(0)
-    whole = int(np.sum(times))
-    return 100 * times[1] / whole if whole else None

@@ -1,4 +1,4 @@
-"""Graph launches with the work that they replay, and the layers in it, told by what repeats."""
+"""Graph launches with the work that they replay, and how many layers it has, told by what repeats."""
 
 from __future__ import annotations
 
@@ -35,17 +35,6 @@ REPLAYS = pl.Schema(
     }
 )
 """One row a graph launch, in order of source and start."""
-
-PIECES = pl.Schema(
-    {
-        "replay": pl.UInt32,  # row of REPLAYS
-        "slice": pl.UInt32,
-        "place": pl.UInt32,  # in the replay, from 0
-        "layer": pl.UInt32,  # repetition that it belongs to, from 0; null: before or behind the layers
-        "part": pl.UInt32,  # place within the layer
-    }
-)
-"""One row a piece of replayed work, in order of replay and place."""
 
 
 class Repetition(NamedTuple):
@@ -89,18 +78,6 @@ def graph_replays(profile: Profile) -> pl.DataFrame:
         },
         schema=REPLAYS,
     )
-
-
-def replayed_pieces(profile: Profile, replays: pl.DataFrame) -> pl.DataFrame:
-    """The work of each replay in order of its graph, folded into layers where it repeats: schema `PIECES`."""
-    names = profile.slices["name"].to_numpy()
-    known: dict[int, Repetition | None] = {}
-    parts = []
-    for row, (run, key) in enumerate(zip(replayed_work(profile, replays["launch"].to_numpy()), replays["work_key"].to_list(), strict=True)):
-        if key not in known:
-            known[key] = repetition(names[run])
-        parts.append(_folded(row, run, known[key]))
-    return pl.concat(parts) if parts else pl.DataFrame(schema=PIECES)
 
 
 def replay_groups(profile: Profile, capture: list[str | None]) -> list[GraphReplay]:
@@ -165,17 +142,3 @@ def replayed_work(profile: Profile, launches: NDArray[np.integer]) -> list[I64]:
     runs = {int(key[0]): group["slice"].to_numpy().astype(np.int64) for key, group in links.group_by("launch", maintain_order=True)}
     nothing = np.zeros(0, np.int64)
     return [runs.get(int(launch), nothing) for launch in launches]
-
-
-def _folded(row: int, run: I64, found: Repetition | None) -> pl.DataFrame:
-    place = np.arange(run.size)
-    frame = pl.DataFrame({"replay": np.full(run.size, row), "slice": run, "place": place})
-    if found is None:
-        nothing = pl.lit(None, dtype=pl.UInt32)
-        return frame.with_columns(layer=nothing, part=nothing).cast(PIECES)
-    within = pl.col("place") - found.start
-    inside = within.is_between(0, found.length * found.times - 1)
-    return frame.with_columns(
-        layer=pl.when(inside).then(within // found.length),
-        part=pl.when(inside).then(within % found.length),
-    ).cast(PIECES)

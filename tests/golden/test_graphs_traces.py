@@ -5,11 +5,10 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-import polars as pl
 import pytest
 
 from roofterm.analysis.capture import captured_graphs, match_captures
-from roofterm.analysis.graphs import graph_replays, replay_groups, replayed_pieces
+from roofterm.analysis.graphs import graph_replays, repetition, replay_groups, replayed_work
 from roofterm.analysis.scope import ALL
 from roofterm.analysis.study import Study
 from roofterm_parsers import open_profile
@@ -57,15 +56,16 @@ def test_layers_are_what_repeats_most_in_the_names(name: str, layers: tuple[int,
     run = replays(name)[0]
     assert most_repeated([piece["name"] for piece in run]) == layers
     profile = open_profile(reference(name), cache=False)
-    pieces = replayed_pieces(profile, graph_replays(profile)).filter(pl.col("replay") == 0)
+    replays_of_it = graph_replays(profile)
+    work = replayed_work(profile, replays_of_it["launch"].to_numpy())[0]
+    assert work.size == len(run)
+    found = repetition(profile.slices["name"].to_numpy()[work])
     if layers is None:
-        assert pieces["layer"].null_count() == len(run)
+        assert found is None
         return
     start, length, times = layers
-    before, behind = [None] * start, [None] * (len(run) - start - length * times)
-    assert pieces["layer"].to_list() == [*before, *(layer for layer in range(times) for _ in range(length)), *behind]
-    assert pieces["part"].to_list() == [*before, *[*range(length)] * times, *behind]
-    assert replay_groups(profile, [None] * graph_replays(profile).height)[0].layers == f"{times} x {length}"
+    assert found == (start, length, times)
+    assert replay_groups(profile, [None] * replays_of_it.height)[0].layers == f"{times} x {length}"
 
 
 def captured_calls() -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from roofterm.analysis.collective_calls import CALLS, inside_link_domain
-from roofterm.analysis.collectives import collective_table, hidden_share
+from roofterm.analysis.collectives import collective_table
 from roofterm.analysis.matching import MATCHED
 from roofterm.analysis.scope import ALL
 from roofterm.analysis.study import Study
@@ -152,9 +152,6 @@ def test_exposed_time_belongs_to_the_collective_that_began_first():
     first, second = calls_of(build.profile())
     assert (first["exposed_ps"], first["hidden_ps"]) == (30_000_000, 30_000_000)
     assert (second["exposed_ps"], second["hidden_ps"]) == (40_000_000, 0)
-    frame = pl.DataFrame([first, second], schema=CALLS)
-    assert hidden_share(frame) == 30
-    assert hidden_share(frame.head(0)) is None
 
 
 def test_a_collective_inside_another_has_no_time_of_its_own():

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import polars as pl
 import pytest
 
-from roofterm.analysis.graphs import Repetition, graph_replays, repetition, replay_groups, replayed_pieces
+from roofterm.analysis.graphs import Repetition, graph_replays, repetition, replay_groups, replayed_work
 from roofterm_parsers.profile import Profile
 from tests.build import US, Build
 
@@ -84,13 +83,11 @@ def test_a_driver_call_inside_the_runtime_call_is_the_same_launch() -> None:
     assert graph_replays(build.profile())["pieces"].to_list() == [1]
 
 
-def test_pieces_are_folded_into_layers() -> None:
+def test_layers_are_what_repeats() -> None:
     """e, then three times "ab": the first piece is before the layers."""
     profile = two_models()
-    pieces = replayed_pieces(profile, graph_replays(profile)).filter(pl.col("replay") == 0)
-    assert pieces["place"].to_list() == [0, 1, 2, 3, 4, 5, 6]
-    assert pieces["layer"].to_list() == [None, 0, 0, 1, 1, 2, 2]
-    assert pieces["part"].to_list() == [None, 0, 1, 0, 1, 0, 1]
+    run = replayed_work(profile, graph_replays(profile)["launch"].to_numpy())[0]
+    assert repetition(profile.slices["name"].to_numpy()[run]) == Repetition(start=1, length=2, times=3)
 
 
 def test_the_graph_s_node_numbers_order_pieces_that_ran_beside_each_other() -> None:
@@ -99,8 +96,8 @@ def test_the_graph_s_node_numbers_order_pieces_that_ran_beside_each_other() -> N
     build.kernel("second", 10, 5, stream=7, launch=launch, graph_node=12)
     build.kernel("first", 11, 5, stream=8, launch=launch, graph_node=11)
     profile = build.profile()
-    pieces = replayed_pieces(profile, graph_replays(profile))
-    assert profile.names["text"].gather(profile.slices["name"].gather(pieces["slice"])).to_list() == ["first", "second"]
+    (run,) = replayed_work(profile, graph_replays(profile)["launch"].to_numpy())
+    assert profile.names["text"].gather(profile.slices["name"].gather(run)).to_list() == ["first", "second"]
 
 
 def test_replays_of_a_graph_are_one_record() -> None:
@@ -116,5 +113,4 @@ def test_no_graph_launch_no_replay() -> None:
     profile = build.profile()
     replays = graph_replays(profile)
     assert replays.height == 0
-    assert replayed_pieces(profile, replays).height == 0
     assert replay_groups(profile, []) == []
