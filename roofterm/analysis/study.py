@@ -49,7 +49,8 @@ from roofterm.analysis.scope import ALL, STEADY, RoofChoice, Scope
 from roofterm.analysis.selection import Selection, select
 from roofterm.analysis.slice_filter import slice_mask, split_for_slices
 from roofterm.analysis.table_of import table_of
-from roofterm.analysis.work import WorkClass, device_work
+from roofterm.analysis.work import device_work
+from roofterm.analysis.work_classes import work_classes
 from roofterm.analysis.worked import modelled
 from roofterm.hardware.roofs import device_infos, device_warnings
 from roofterm.results import TABLES
@@ -157,10 +158,12 @@ class Study:
     @cached_property
     def work(self) -> pl.DataFrame:
         """Device work, schema `work.WORK`."""
-        known = {int(Category.COMMUNICATION): int(WorkClass.COMMUNICATION), int(Category.HOST_IO): int(WorkClass.WAITING)}
-        work_class = pl.col("category").replace_strict(known, default=None, return_dtype=pl.UInt8)
-        classes = self.facts.select("slice", work_class=work_class).drop_nulls()
-        return device_work(self.profile, self.self_ps, classes)
+        return device_work(self.profile, self.self_ps, work_classes(self.profile, self.facts))
+
+    @cached_property
+    def nests(self) -> bool:
+        """Whether ops of a device lie inside others on its line (a TPU's loops): their own time then says where time went."""
+        return bool((self.work["own_ps"] != self.work["end_ps"] - self.work["start_ps"]).any())
 
     @cached_property
     def owners(self) -> Owners:
@@ -287,7 +290,7 @@ class Study:
         that is not there.
         """
         wanted, of_slices = parse(scope.where), Filter("", ())
-        if wanted and by in ("kernel", "category", "op", "module", "hlo"):
+        if wanted and by in ("kernel", "category", "op", "module", "hlo", "launch", "framework"):
             answered, rest = split_by_columns(wanted, TABLES[by])
             of_slices, unknown = split_for_slices(rest)
             wanted = Filter(wanted.text, (*answered.terms, *unknown.terms))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -13,9 +14,11 @@ from roofterm.analysis import profiler_tree, tables
 from roofterm.analysis.categories import TITLES
 from roofterm.analysis.collectives import collective_table
 from roofterm.analysis.costs.profiler import profiler_flops
+from roofterm.analysis.framework_table import both_sides, device_side, framework_keys, host_side
 from roofterm.analysis.gaps import gap_table
 from roofterm.analysis.iteration_table import iteration_table
 from roofterm.analysis.launch_places import launch_places
+from roofterm.analysis.launch_table import launch_keys
 from roofterm.analysis.lookup import looked_up
 from roofterm.analysis.modules import work_modules
 from roofterm.analysis.op_groups import split_by
@@ -23,6 +26,8 @@ from roofterm.analysis.scope import Scope
 from roofterm.analysis.selection import Selection
 from roofterm.analysis.work_tables import hlo_keys, module_keys, work_table
 from roofterm.analysis.worked import by_category, by_kernel, by_key, by_op
+from roofterm.analysis.xprof.host_ops import host_ops
+from roofterm_parsers.profile import Profile
 
 if TYPE_CHECKING:
     from roofterm.analysis.study import Study
@@ -43,8 +48,10 @@ def table_of(study: Study, by: str, scope: Scope, group: str | None) -> pl.DataF
         return collective_table(calls, study.matched_calls, study.device)
     if by in ("kernel", "category"):
         return _work_table(study, by, scope, part)
-    if by in ("module", "hlo"):
-        return _keyed_table(study, by, scope, part)
+    if by in KEYED:
+        return _keyed_table(study, by, scope, part).drop("key")
+    if by == "framework":
+        return _framework_table(study, scope, part)
     if study.is_torch:
         return _profiler_table(study, part, scope, group)
     slices = study.profile.slices if part.slices is None else study.profile.slices.filter(pl.Series(part.slices))
@@ -52,12 +59,29 @@ def table_of(study: Study, by: str, scope: Scope, group: str | None) -> pl.DataF
     return tables.host_op_table(study.profile, slices, pl.Series(own))
 
 
-def _keyed_table(study: Study, by: str, scope: Scope, part: Selection) -> pl.DataFrame:
+KEYED: dict[str, Callable[[Profile, pl.DataFrame], pl.DataFrame]] = {
+    "module": lambda profile, work: module_keys(work, work_modules(profile, work)),
+    "hlo": hlo_keys,
+    "launch": launch_keys,
+}
+"""Tables of device work whose rows are told by a key: what gives each piece its key (`work_tables.work_table`)"""
+
+
+def _keyed_table(study: Study, by: str, scope: Scope, part: Selection, keys: pl.DataFrame | None = None) -> pl.DataFrame:
+    """With its `key`, and what the roofline knows of the work of each."""
     work = study.captured.hung(part.work)
-    keys = module_keys(work, work_modules(study.joined, work)) if by == "module" else hlo_keys(study.joined, work)
+    keys = KEYED[by](study.joined, work) if keys is None else keys
     table = work_table(study.joined, work, _titled_facts(study), keys, by)
     worked = by_key(study.modelled(scope), keys, study.device)
-    return (table.update(worked, on="key", how="left") if worked.height else table).drop("key")
+    return table.update(worked, on="key", how="left") if worked.height else table
+
+
+def _framework_table(study: Study, scope: Scope, part: Selection) -> pl.DataFrame:
+    if not study.profile.hlo_ops.height:
+        return tables.finished(pl.DataFrame({"name": pl.Series([], dtype=pl.String)}), "framework", most="name")
+    keys = framework_keys(study.joined, study.captured.hung(part.work))
+    device = _keyed_table(study, "framework", scope, part, keys.drop("instruction"))
+    return both_sides(device_side(device, keys), host_side(host_ops(study.profile, part.slices)))
 
 
 def _titled_facts(study: Study) -> pl.DataFrame:

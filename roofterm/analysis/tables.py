@@ -54,6 +54,8 @@ _TYPES: dict[str, pl.DataType | type[pl.DataType]] = {
     "source": pl.String,
     "tf_op": pl.String,
     "long_name": pl.String,
+    "side": pl.String,
+    "op_type": pl.String,
 }
 
 
@@ -99,7 +101,7 @@ def kernel_table(
     launchers = _longest(rows.drop_nulls("launched_by"), "launched_by", texts)
     for found in (_shape(rows, "grid"), _shape(rows, "block"), launchers, _common_modules(told), _longest(told, "launched_from")):
         table = table.join(found, on="code", how="left", maintain_order="left")
-    return finished(table.with_columns(device_ps=pl.col("total_ps")), "kernel")
+    return finished(table.with_columns(device_ps=pl.col("total_ps")), "kernel", most="self_us")
 
 
 def category_table(profile: Profile, work: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
@@ -107,7 +109,7 @@ def category_table(profile: Profile, work: pl.DataFrame, facts: pl.DataFrame) ->
     rows = joined(_pieces(profile, work), work["slice"], facts.select("slice", "category"), "slice", profile.slices.height)
     table = rows.group_by(pl.col("category").alias("name"), maintain_order=True).agg(*aggregates())
     table = table.with_columns(pl.col("name").cast(pl.String))
-    return finished(table.with_columns(device_ps=pl.col("total_ps"), category=pl.col("name")), "category")
+    return finished(table.with_columns(device_ps=pl.col("total_ps"), category=pl.col("name")), "category", most="self_us")
 
 
 def profiler_op_table(
@@ -148,7 +150,7 @@ def profiler_op_table(
     table = table.with_columns(names["name"].gather(table["code"]), names["annotation"].gather(table["code"])).drop("code")
     if top_memory.calls:
         table = pl.concat([table, _memory_row(table, top_memory)], how="diagonal_relaxed")
-    return finished(table, "op", share_of="self_us")
+    return finished(table, "op", share_of="self_us", most="total_us")
 
 
 def _event_names(profile: Profile) -> pl.DataFrame:
@@ -169,7 +171,7 @@ def host_op_table(profile: Profile, slices: pl.DataFrame, self_ps: pl.Series) ->
     table = rows.group_by("name", maintain_order=True).agg(
         *aggregates(), category=_host_category(pl.col("kind").first()), host_ps=pl.col("length_ps").sum()
     )
-    return finished(table, "op", share_of="self_us")
+    return finished(table, "op", share_of="self_us", most="total_us")
 
 
 def host_op_slices(profile: Profile, slices: pl.DataFrame) -> NDArray[np.bool_]:
@@ -205,14 +207,18 @@ def aggregates() -> list[pl.Expr]:
     ]
 
 
-def finished(table: pl.DataFrame, by: str, share_of: str = "total_us", kept: Sequence[str] = ()) -> pl.DataFrame:
-    """The table in its columns (`results.TABLES`) and those that are `kept`, times in us, with its shares, most total time first."""
+def finished(table: pl.DataFrame, by: str, most: str, share_of: str = "self_us", kept: Sequence[str] = ()) -> pl.DataFrame:
+    """The table in its columns (`results.TABLES`) and those that are `kept`, times in us, most of a time first, with shares of one.
+
+    Of device work both are self time: where ops nest on a line (TPU), a loop would have what it holds once more; elsewhere it is
+    the total.
+    """
     table = table.with_columns(_microseconds(table[name]) for name in table.columns if name.endswith("_ps"))
     whole = table[share_of].sum() if table.height else 0
     table = table.with_columns(pct=(100 * pl.col(share_of) / whole) if whole else pl.lit(None, pl.Float64))
     missing = [_nothing(name) for name in TABLES[by] if name not in table.columns]
     table = table.with_columns(*missing).select(*TABLES[by], *kept)
-    return table.sort(["total_us", "name"], descending=[True, False], maintain_order=True)
+    return table.sort([most, "name"], descending=[True, False], maintain_order=True)
 
 
 def _nothing(name: str) -> pl.Expr:

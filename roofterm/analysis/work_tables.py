@@ -43,7 +43,7 @@ def _listed(column: str) -> pl.Expr:
 
 
 def work_table(profile: Profile, work: pl.DataFrame, facts: pl.DataFrame, keys: pl.DataFrame, by: str) -> pl.DataFrame:
-    """Device work with the same key: columns of `results.TABLES[by]` and `key`, most total time first.
+    """Device work with the same key: columns of `results.TABLES[by]` and `key`, most self time first.
 
     `work` is of schema `work.WORK`, `facts` as `tables.kernel_table` takes them. `keys`: `slice, key` and the columns that tell
     the row, the first of a key for all of them. Work without a key is left out.
@@ -56,7 +56,8 @@ def work_table(profile: Profile, work: pl.DataFrame, facts: pl.DataFrame, keys: 
         *(pl.col(name).drop_nulls().first() for name in told),
         category=pl.col("category").drop_nulls().mode().cast(pl.String).sort().first(),
         dtype=pl.when(pl.col("dtype").drop_nulls().n_unique() == 1).then(pl.col("dtype").drop_nulls().first()).cast(pl.String),
+        tensor_core=pl.col("tensor_core").drop_nulls().first(),
     )
     table = table.with_columns(device_ps=pl.col("total_ps"))
     assert set(told) <= set(TABLES[by])
-    return finished(table, by, kept=("key",))
+    return finished(table, by, most="self_us", kept=("key",))

@@ -92,7 +92,7 @@ VOICE = (
 ANY = (*READING, *LOOKS, *LOADING, *VOICE)
 
 EXPORTED = (
-    "kernel", "op", "category", "module", "hlo", "collective", "gap", "iteration", "steps", "ranks",
+    "kernel", "launch", "op", "framework", "category", "module", "hlo", "collective", "gap", "iteration", "steps", "ranks",
     "roofline", "roofline-program", "roofline-phase", "roofline-category", "roofline-module", "roofline-kernel",
 )  # fmt: skip
 """Tables of `report.result_tables`, which is heavier to import."""
@@ -106,8 +106,21 @@ COMMANDS = (
         (
             _value(
                 "--by",
-                help="kernel (default), op, category, module, hlo, collective, gap, iteration, or op_profile: XProf's tree",
-                choices=("kernel", "op", "category", "module", "hlo", "collective", "gap", "iteration", "op_profile"),
+                help="kernel (default), launch (kernels by how they are launched), op, framework (framework ops on device and host), "
+                "category, module, hlo, collective, gap, iteration, or op_profile: XProf's tree",
+                choices=(
+                    "kernel",
+                    "launch",
+                    "op",
+                    "framework",
+                    "category",
+                    "module",
+                    "hlo",
+                    "collective",
+                    "gap",
+                    "iteration",
+                    "op_profile",
+                ),
                 default="kernel",
             ),
             _value(

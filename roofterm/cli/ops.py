@@ -1,4 +1,4 @@
-"""`roofterm ops PATH... --by kernel|op|category|module|hlo|collective|gap|iteration|op_profile`: one table."""
+"""`roofterm ops PATH... --by kernel|launch|op|framework|category|...`: one table."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from roofterm.cli.selecting import scope_of
 from roofterm.cli.tabular import answer
 from roofterm.report.as_json import rows_of
 from roofterm.report.collective_notes import collective_notes
-from roofterm.report.columns import OP_PROFILE_COLUMNS, TABLE_COLUMNS
+from roofterm.report.columns import OP_PROFILE_COLUMNS, table_columns
 from roofterm.report.roof_notes import roof_notes
 
 _MISSING = {"shape": "input shapes", "stack": "Python stacks", "module": "modules"}
@@ -31,6 +31,9 @@ GROUPS: dict[str, tuple[str, ...]] = {"op": tuple(COLUMNS), "op_profile": get_ar
 
 _NOTHING = {
     "module": "no device work here, so nothing belongs to a module",
+    "launch": "no kernel of this profile states how it was launched: a GPU's do, a TPU has no grid",
+    "framework": "no op of this profile is compiled from a framework's: they are in profiles of JAX, TensorFlow and XLA; PyTorch's are "
+    "the rows of --by op",
     "hlo": "no device work of this profile belongs to an HLO instruction: they are in profiles of JAX and XLA programs",
 }
 
@@ -56,7 +59,7 @@ def run(args: Arguments) -> int:
         notes += [f"the profile tells no {_MISSING[args.group]}{how}"]
     if table.height == 0 and args.by in _NOTHING:
         notes += [_NOTHING[args.by]]
-    answer(args, table, TABLE_COLUMNS[args.by], head, notes=notes)
+    answer(args, table, table_columns(args.by, table), head, notes=notes)
     return DONE
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from roofterm.report.columns import TABLE_COLUMNS
+from roofterm.report.columns import table_columns
 from roofterm.report.fields import Column, shown
 
 if TYPE_CHECKING:
@@ -28,7 +28,12 @@ def report_markdown(report: Report, head: list[str]) -> list[str]:
     lines = ["```", *head, "```"]
     for name, by in (("kernels", "kernel"), ("ops", "op"), ("categories", "category")):
         if report.tables[name].height:
-            lines += ["", f"### {name.capitalize()} ({report.scope})", "", *markdown_table(report.tables[name], TABLE_COLUMNS[by])]
+            lines += [
+                "",
+                f"### {name.capitalize()} ({report.scope})",
+                "",
+                *markdown_table(report.tables[name], table_columns(by, report.tables[name])),
+            ]
     return lines
 
 

@@ -9,7 +9,7 @@ from statistics import fmean, median
 from typing import TYPE_CHECKING
 
 from roofterm.report.breakdown import breakdown_lines, mean_breakdown
-from roofterm.report.columns import TABLE_COLUMNS
+from roofterm.report.columns import table_columns
 from roofterm.report.memory_text import memory_lines
 from roofterm.report.plain_table import plain_table
 from roofterm.report.ranks_text import ranks_lines
@@ -57,7 +57,11 @@ def report_text(report: Report, width: int) -> list[str]:
     for name, title in (("kernels", "kernel"), ("ops", "op")):
         table = report.tables[name]
         if table.height:
-            lines += ["", f"top {name} {_ordered_by(name, report)}({report.scope})", *plain_table(table, TABLE_COLUMNS[title], width)]
+            lines += [
+                "",
+                f"top {name} {_ordered_by(name, report)}({report.scope})",
+                *plain_table(table, table_columns(title, table), width),
+            ]
     lines += _roofline(report, width)
     for finding in report.findings:
         lines += [

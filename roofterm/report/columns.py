@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from roofterm.report.fields import (
     BLOCK,
@@ -54,6 +55,9 @@ from roofterm.report.fields import (
     yes_no,
 )
 from roofterm.text.units import bytes_text, count, duration_us, pct, si
+
+if TYPE_CHECKING:
+    import polars as pl
 
 TABLE_COLUMNS: dict[str, tuple[Column, ...]] = {
     "kernel": (
@@ -218,6 +222,50 @@ TABLE_COLUMNS: dict[str, tuple[Column, ...]] = {
 }
 """Columns of each table for people, most wanted first: what does not fit the width is left out from the end."""
 
+TABLE_COLUMNS["launch"] = (
+    replace(NAME, about="kernel"),
+    CALLS,
+    TOTAL,
+    SHARE,
+    MEAN,
+    MIN,
+    MAX,
+    replace(GRID, about="blocks"),
+    replace(BLOCK, about="threads of a block"),
+    replace(REGISTERS, about="of a thread"),
+    replace(SHARED, about="of a block"),
+    replace(OCCUPANCY, about="as the file states it for this launch"),
+    Column("tf_op", "framework op", words, right=False, needs_value=True, about="op of the framework that it was launched for"),
+    TENSOR,
+    DTYPE,
+    ROOF,
+    BOUND,
+    CATEGORY,
+    P50,
+    P99,
+    FLOPS,
+    BYTES,
+    FLAGS,
+)
+
+TABLE_COLUMNS["framework"] = (
+    replace(NAME, about="op of the framework; without one the HLO instruction"),
+    Column("side", "on", words, right=False, about="device or host"),
+    Column("op_type", "type", words, right=False, about="kind of op, as its framework names it"),
+    replace(CALLS, about="runs of that of its instructions that ran most often"),
+    replace(SELF, about="outside of what is nested in it"),
+    replace(SHARE, about="of the self time of its side, device or host"),
+    TOTAL,
+    MEAN,
+    ROOF,
+    BOUND,
+    CATEGORY,
+    DTYPE,
+    FLOPS,
+    BYTES,
+    FLAGS,
+)
+
 TABLE_COLUMNS["gap"] = (
     Column("name", "meanwhile on the host", words, right=False, least=20, about="what the launching thread did for most of the gap"),
     Column("total_us", "gap", duration_us, about="nothing runs on the device"),
@@ -232,6 +280,20 @@ TABLE_COLUMNS["gap"] = (
     Column("kernel_gap_us", "kernel gap", duration_us, short="kern gap", about="of it though the next work was launched"),
     Column("thread", "thread", words, right=False, about="the launching thread"),
 )
+
+NESTING = ("kernel", "category", "module", "hlo")
+"""Tables whose rows may lie inside others on a device's line (a TPU's loops)."""
+
+
+def table_columns(by: str, table: pl.DataFrame) -> tuple[Column, ...]:
+    """The columns of a table: where rows hold others, self time, by which they are ordered and shared out, before the total."""
+    columns = TABLE_COLUMNS[by]
+    if by not in NESTING or (table["self_us"] == table["total_us"]).all():
+        return columns
+    kept = [column for column in columns if column.name not in ("self_us", "total_us")]
+    at = 1 + next(place for place, column in enumerate(kept) if column.name == "calls")
+    own = replace(SELF, about="outside of what is nested in it")
+    return (*kept[:at], own, replace(SHARE, about="of this table's self time"), TOTAL, *(c for c in kept[at:] if c.name != "pct"))
 
 
 STEP_COLUMNS = (

@@ -16,7 +16,7 @@ from roofterm.report.step_table import STEPS_HEAD, step_table
 if TYPE_CHECKING:
     from roofterm.analysis.study import Study
 
-OPS = ("kernel", "op", "category", "module", "hlo", "collective", "gap", "iteration")
+OPS = ("kernel", "launch", "op", "framework", "category", "module", "hlo", "collective", "gap", "iteration")
 LEVELS = {"roofline": "op", **{f"roofline-{level}": level for level in ("program", "phase", "category", "module", "kernel")}}
 NAMES = (*OPS, "steps", "ranks", *LEVELS)
 

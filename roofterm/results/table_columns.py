@@ -16,6 +16,12 @@ TABLES["kernel"] = (
 )  # fmt: skip
 TABLES["module"] = (*_SHARED, "module_path", "flags")
 TABLES["hlo"] = (*_SHARED, "program", "hlo_category", "source", "tf_op", "long_name", "operands", "users", "flags")
+TABLES["launch"] = (
+    *_SHARED, "tf_op", "grid", "block", "registers", "shared_bytes", "occupancy_pct", "tensor_core", "flags",
+)  # fmt: skip
+"""One row for each way in which a kernel was launched."""
+TABLES["framework"] = (*_SHARED, "side", "op_type", "flags")
+"""`side`: device or host. `pct` is of the self time of its side; calls: of the instruction of an op that ran most often."""
 TABLES["collective"] = (
     *_SHARED, "collective", "library", "group", "group_size", "message_bytes", "algo_bw", "bus_bw", "pct_of_link", "exposed_us",
     "hidden_us", "wait_us", "transfer_us", "latency_bound", "note",

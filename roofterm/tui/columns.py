@@ -10,7 +10,7 @@ from roofterm.analysis.categories.short import short_name
 from roofterm.glossary import find
 from roofterm.report import columns as printed
 from roofterm.report import explorer_columns as extra
-from roofterm.report.fields import NAME, byte_rate, numbers, words, yes_no
+from roofterm.report.fields import NAME, SELF, byte_rate, numbers, words, yes_no
 from roofterm.report.fields import Column as Field
 from roofterm.text.units import bytes_text, count, duration_us, pct, si
 from roofterm.tui.stacked import share_bar, step_bar
@@ -82,6 +82,17 @@ TABLES: Mapping[str, Sequence[Column]] = {
         At("p50_us", 5), At("p99_us", 5), At("flops", 6), At("bytes", 6), At("occupancy_pct", 7), At("waves", 7), At("tail_pct", 7),
         At("grid", 7, 13), At("block", 7, 9), At("registers", 7), At("shared_bytes", 7), At("limited_by", 7, 13), At("evidence", 8, 7),
         At("stream_ids", 7), At("flags", 8, 20),
+    ),
+    "launch": laid_out(
+        _OF["launch"], named("kernel"), At("calls", 2, 8), At("total_us", 0), At("pct", 1), At("mean_us", 3), At("min_us", 4),
+        At("max_us", 4), At("grid", 1, 13), At("block", 1, 9), At("registers", 2, 5), At("shared_bytes", 5), At("occupancy_pct", 2),
+        At("tf_op", 3, 30), At("tensor_core", 5), At("dtype", 6, 5), _ROOF, _BOUND, _CATEGORY, At("p50_us", 7), At("p99_us", 7),
+        At("flops", 7), At("bytes", 7), At("flags", 8, 20),
+    ),
+    "framework": laid_out(
+        _OF["framework"], named("framework op", shorten=False, about="as its framework names it"), At("side", 0, 6),
+        At("op_type", 2, 18), At("calls", 2, 8), At("self_us", 0), At("pct", 1), At("total_us", 3), At("mean_us", 4), _ROOF, _BOUND,
+        _CATEGORY, At("dtype", 6, 5), At("flops", 6), At("bytes", 6), At("flags", 8, 20),
     ),
     "op": laid_out(
         _OF["op"], named("host op", shorten=False), At("calls", 2, 8), At("self_us", 0), At("pct", 1), At("total_us", 1), At("mean_us", 3),
@@ -191,8 +202,13 @@ TABLES: Mapping[str, Sequence[Column]] = {
 }  # fmt: skip
 """Columns of each table, in the order in which they stand."""
 
+_OWN = _column(replace(SELF, about="outside of what is nested in it"), At("self_us", 0))
+"""First of a table some of whose rows lie inside others (a TPU's loops)."""
+
 NOUNS = {
     "kernel": "kernels",
+    "launch": "launches of kernels",
+    "framework": "framework ops",
     "op": "host ops",
     "category": "categories",
     "module": "modules",
@@ -223,6 +239,7 @@ def known_first(columns: Sequence[Column], frame: pl.DataFrame) -> list[Column]:
 
 _SINGULARS = {
     "categories": "category",
+    "launches of kernels": "launch of a kernel",
     "groups of collectives": "group of collectives",
     "ops that allocate": "op that allocates",
     "calls to the driver": "call to the driver",
@@ -249,6 +266,12 @@ def against_columns(table: str) -> tuple[Column, ...]:
 def columns_of(table: str, frame: pl.DataFrame) -> list[Column]:
     """The columns of a table for the frame that it shows: held against a baseline if the frame is, what is unknown giving way first."""
     columns = TABLES[table]
+    if table in printed.NESTING and not (frame["self_us"] == frame["total_us"]).all():
+        columns = (
+            columns[0],
+            _OWN,
+            *(replace(c, priority=max(c.priority, 2)) if c.key == "total_us" else c for c in columns[1:] if c.key != "self_us"),
+        )
     if "base" in frame.columns and table not in ("figures", "changes"):
         columns = (columns[0], *against_columns(table), *columns[1:])
     return known_first(columns, frame)

@@ -101,7 +101,7 @@ ACTIONS: tuple[Action, ...] = (
         "view",
         "v",
         "view(1)",
-        "next table: kernels, host ops, categories, modules, HLO, collectives, gaps, iterations",
+        "next table: kernels, launches, host ops, framework ops, categories, modules, HLO, collectives, gaps, iterations",
         ("ops",),
         "view",
         3,

@@ -132,6 +132,10 @@ class FakeStudy:
     def memory_ops(self, window_ps: tuple[int, int] | None = None) -> pl.DataFrame:
         return fake_memory.ops()
 
+    @property
+    def nests(self) -> bool:
+        return False
+
     def table(self, by: str, scope: Scope = ALL, group: str | None = None) -> pl.DataFrame:
         self.selection(scope)
         return self._tables[by].head(0) if self._host_only and by != "op" else self._tables[by]

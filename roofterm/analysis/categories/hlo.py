@@ -89,7 +89,7 @@ def hlo_category_of(hlo_category: str | None, name: str | None, text: str | None
     if not kind:
         return _framework_category(framework_op)
     words = f"{name or ''} {framework_op or ''} {text or ''}"
-    if _COMMUNICATION.search(kind):
+    if _COMMUNICATION.search(kind) or (kind.startswith("async-") and _COMMUNICATION.search(name or "")):
         return _C.COMMUNICATION
     if kind in ("convolution", "convolution fusion", "output fusion", "convolution base-dilated", "convolution window-dilated"):
         return _C.GEMM if _DOT.search(words) or not _CONV.search(f"{name or ''} {framework_op or ''}") else _C.CONV

@@ -38,6 +38,7 @@ MODULES = (
     "late_rank",
     "unequal_collectives",
     "copies",
+    "async_copies",
     "dtod_before_gemm",
     "gemms_off_tensor_cores",
     "misaligned_gemms",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from roofterm.analysis.xprof.framework_names import XLA_LAUNCH, framework_op_of
 from roofterm_parsers.profile import HOST_CALL_KINDS, Profile, TrackKind
@@ -20,9 +22,12 @@ class HostOps:
     idle_ps: int
 
 
-def host_ops(profile: Profile) -> HostOps:
-    """Framework ops of all host threads. An op inside another takes its time away from it; one that sticks out hides it."""
-    events = _events(profile)
+def host_ops(profile: Profile, chosen: NDArray[np.bool_] | None = None) -> HostOps:
+    """Framework ops of all host threads. An op inside another takes its time away from it; one that sticks out hides it.
+
+    `chosen`: which slices belong to the part that is asked for, None: all, and what allocators name too.
+    """
+    events = _events(profile, chosen)
     totals: dict[str, list[int]] = {}
     types: dict[str, str] = {}
     op_ps = idle_ps = 0
@@ -46,13 +51,15 @@ def host_ops(profile: Profile) -> HostOps:
     return HostOps(pl.DataFrame(rows, schema=schema, orient="row"), threads, op_ps, idle_ps)
 
 
-def _events(profile: Profile) -> pl.DataFrame:
+def _events(profile: Profile, chosen: NDArray[np.bool_] | None) -> pl.DataFrame:
     """Host events that are framework ops, in file order: track, start_ps, end_ps, name, type."""
     host = profile.tracks.with_row_index("track").filter(pl.col("kind") == int(TrackKind.HOST)).select("track")
     slices = profile.slices.with_row_index("slice").join(host, on="track", how="semi")
     slices = slices.select(
         "slice", "track", "start_ps", end_ps=pl.col("start_ps") + pl.col("dur_ps"), at="offset", kind="kind", name_id="name"
     )
+    if chosen is not None:
+        slices = slices.filter(pl.Series(chosen[slices["slice"].to_numpy()], dtype=pl.Boolean))
     full = profile.hlo_ops.with_row_index("op").filter(pl.col("program_id").is_null() & pl.col("name").is_null())
     full = full.join(_stated_alone(profile), on="op", how="anti")
     full_names = profile.hlo.join(full.select("op", "framework_op"), on="op").select("slice", full="framework_op")
@@ -60,9 +67,9 @@ def _events(profile: Profile) -> pl.DataFrame:
     texts = pl.coalesce(slices["full"], profile.names["text"].gather(slices["name_id"]))
     slices = slices.with_columns(text=pl.select(texts).to_series())
     by_own_name = slices.join(_read(slices["text"]), on="text").filter("known")
-    chosen = ("track", "start_ps", "end_ps", "name", "type", "at")
-    parts = [by_own_name, _launches(profile, slices), _allocations(profile)]
-    return pl.concat([part.select(chosen) for part in parts]).sort("track", "at", maintain_order=True)
+    columns = ("track", "start_ps", "end_ps", "name", "type", "at")
+    parts = [by_own_name, _launches(profile, slices), *([_allocations(profile)] if chosen is None else [])]
+    return pl.concat([part.select(columns) for part in parts]).sort("track", "at", maintain_order=True)
 
 
 def _read(texts: pl.Series) -> pl.DataFrame:

@@ -1,4 +1,4 @@
-"""Ops: kernels, host ops, categories, modules, HLO instructions, collectives, gaps and iterations as tables."""
+"""Ops: kernels and their launches, host and framework ops, categories, modules, HLO, collectives, gaps, iterations as tables."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from textual.containers import Horizontal, Vertical
 
 from roofterm.analysis.filters import parse
 from roofterm.analysis.modules import PREFIX as MODULE_PREFIX
+from roofterm.report.columns import NESTING
 from roofterm.tui.columns import NOUNS, TABLES
 from roofterm.tui.exporting import Export, rows_export
 from roofterm.tui.opened import Opened
@@ -19,11 +20,11 @@ from roofterm.tui.widgets.detail import DetailPanel
 from roofterm.tui.widgets.table import VirtualTable
 from roofterm_parsers.profile import Profile
 
-ORDER = ("kernel", "op", "category", "module", "hlo", "collective", "gap", "iteration")
-FIRST_SORT = {by: Sort("self_us" if by == "op" else "total_us") for by in ORDER}
+ORDER = ("kernel", "launch", "op", "framework", "category", "module", "hlo", "collective", "gap", "iteration")
+BY_SELF = ("op", "framework")
 ALWAYS_SHOWN = 2
 """priority of the columns that hardly ever give way"""
-NAMELESS = ("gap",)
+NAMELESS = ("gap", "launch", "framework")
 """tables whose rows share names, so that a name selects none of them"""
 
 
@@ -48,7 +49,7 @@ class OpsPage(TablePage):
         return (state.by, state.filter, state.step, state.window_ps, state.infeed, state.sorts.get(state.by))
 
     async def load(self, state: ViewState) -> None:
-        sort = state.sorts.get(state.by, FIRST_SORT[state.by])
+        sort = state.sorts.get(state.by, self._first_sort(state.by))
         likely = self.sortable() if state.by == self.by else []
         rows, self._part = await self.explorer.app_.desk.ask(lambda: self._ask(state, sort, likely))
         self.by = state.by
@@ -85,6 +86,10 @@ class OpsPage(TablePage):
     def export(self) -> Export | None:
         return None if self.rows is None else rows_export(NOUNS[self.by], self.rows, {"schema": "roofterm.ops/1", "by": self.by})
 
+    def _first_sort(self, by: str) -> Sort:
+        own = by in BY_SELF or (by in NESTING and self.opened.study.nests)
+        return Sort("self_us" if own else "total_us")
+
     def _ask(self, state: ViewState, sort: Sort, likely: Sequence[str]) -> tuple[Rows, str]:
         """The rows and what part of the profile they speak of; `likely` are columns by which they may be sorted next."""
         study = self.opened.study
@@ -119,8 +124,10 @@ class OpsPage(TablePage):
 
 
 def views_of(profile: Profile) -> list[str]:
-    """The tables that a profile can have rows for: modules only if something names them, HLO only of compiled programs."""
-    absent = set() if profile.hlo_ops.height else {"hlo"}
+    """The tables that a profile can have rows for: modules only if something names them, HLO only of compiled programs, ..."""
+    absent = set() if profile.hlo_ops.height else {"hlo", "framework"}
+    if profile.kernels["grid_x"].null_count() == profile.kernels.height:
+        absent.add("launch")
     named = profile.names["text"].str.starts_with(MODULE_PREFIX).any()
     if not named and not profile.hlo_ops["framework_op"].str.contains("/").any():
         absent.add("module")
