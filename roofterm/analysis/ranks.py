@@ -7,6 +7,7 @@ from statistics import fmean, median
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from roofterm.analysis.digest import steps_counted
 from roofterm.analysis.steps import US, DeviceLine
@@ -27,8 +28,11 @@ def rank_rows(
     lines: dict[int, DeviceLine],
     calls: pl.DataFrame,
     matched: pl.DataFrame,
+    chosen: NDArray[np.bool_] | None = None,
 ) -> list[RankRow]:
     """One record a source that worked, in order of rank, then host. Times are means a step, over the steady steps of each.
+
+    `chosen`: means over these steps instead, row for row with `steps`.
 
     `windows` (schema `steps.WINDOWS`) and `steps` go row for row; `lines`: each device's work; `calls` and `matched` are of the
     schemas `collective_calls.CALLS` and `matching.MATCHED`. Without steps the whole file counts as one.
@@ -38,18 +42,25 @@ def rank_rows(
     meetings = calls.select("slice", "source", "step").join(matched, on="slice", how="inner")
     rows = []
     for source in sources:
-        mine = [(row["step"], step) for row, step in zip(windows.iter_rows(named=True), steps, strict=True) if row["source"] == source]
-        counted, _ = steps_counted([step for _, step in mine])
-        numbers = [window for window, step in mine if step in counted]
+        mine = (windows["source"] == source).to_numpy()
+        rows_counted = np.flatnonzero(mine & chosen) if chosen is not None else _counted(steps, np.flatnonzero(mine))
+        counted = [steps[row] for row in rows_counted]
+        numbers = windows["step"].gather(rows_counted)
         devices = [line for device, line in lines.items() if profile.devices["source"][device] == source]
         row = _row(profile, source, counted, devices)
         met = meetings.filter(pl.col("source") == source)
-        if numbers:
-            met = met.filter(pl.col("step").is_in(numbers))
+        if numbers.len():
+            met = met.filter(pl.col("step").is_in(numbers.implode()))
         _add_meetings(row, met, max(len({step.name for step in counted}), 1))
         rows.append(row)
     _mark_late(rows)
     return sorted(rows, key=lambda row: (row.rank is None, row.rank or 0, row.host or ""))
+
+
+def _counted(steps: Sequence[StepRow], rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Those of a rank's steps that averages speak of."""
+    counted, _ = steps_counted([steps[row] for row in rows])
+    return np.array([row for row in rows if any(steps[row] is step for step in counted)], np.int64)
 
 
 def _row(profile: Profile, source: int, steps: Sequence[StepRow], lines: Sequence[DeviceLine]) -> RankRow:

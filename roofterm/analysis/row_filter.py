@@ -26,7 +26,7 @@ _COLUMNS: dict[str, tuple[str, ...]] = {
     "device": ("device",),
     "rank": ("rank",),
     "step": ("step",),
-    "time": ("total_us", "time_us"),
+    "time": ("total_us", "time_us", "dur_us", "step_us"),
     "dur": ("dur_us",),
     "self": ("self_us",),
     "calls": ("calls",),

@@ -48,6 +48,7 @@ from roofterm.analysis.row_filter import row_predicate, split_by_columns
 from roofterm.analysis.scope import ALL, STEADY, RoofChoice, Scope
 from roofterm.analysis.selection import Selection, select
 from roofterm.analysis.slice_filter import slice_mask, split_for_slices
+from roofterm.analysis.step_choice import chosen_steps
 from roofterm.analysis.table_of import table_of
 from roofterm.analysis.work import device_work
 from roofterm.analysis.work_classes import work_classes
@@ -351,19 +352,25 @@ class Study:
         """What led to a slice: annotation, module, Python line, op, call, work."""
         return dispatch_chain(self, slice_id)
 
-    def ranks(self) -> list[results.RankRow]:
-        """One row a rank or host: means of its steady steps, the late ones marked."""
+    def ranks(self, scope: Scope = STEADY) -> list[results.RankRow]:
+        """One row a rank or host: means of its steady steps, or of those that a scope's step and window name; the late ones marked."""
+        part = Scope(step=scope.step, window_ps=scope.window_ps)
+        chosen = None if part == STEADY else chosen_steps(self, part)
+        calls, matched = self.collective_calls, self.matched_calls
         return self._keep(
-            "ranks",
-            lambda: rank_rows(self.profile, self.windows, self.steps(), self.device_lines, self.collective_calls, self.matched_calls),
+            ("ranks", part), lambda: rank_rows(self.profile, self.windows, self.steps(), self.device_lines, calls, matched, chosen)
         )
 
-    def rank_groups(self) -> list[results.RankGroup]:
-        """The process groups that collectives ran in, most time first; means over the steady steps."""
-        part = self.selection(STEADY)
+    def rank_groups(self, scope: Scope = STEADY) -> list[results.RankGroup]:
+        """The process groups that collectives ran in, most time first; means over the steps that a scope's step and window name."""
+        part = Scope(step=scope.step, window_ps=scope.window_ps)
+        return self._keep(("rank_groups", part), lambda: self._rank_groups(part))
+
+    def _rank_groups(self, scope: Scope) -> list[results.RankGroup]:
+        part = self.selection(scope)
         calls = self.collective_calls.filter(pl.col("slice").is_in(part.work["slice"].implode()))
         steps = self.profile.steps["number"].gather(part.windows["step"]).n_unique() if part.windows.height else 1
-        return self._keep("rank_groups", lambda: rank_groups(self.profile.sources, calls, self.matched_calls, max(steps, 1)))
+        return rank_groups(self.profile.sources, calls, self.matched_calls, max(steps, 1))
 
     def rank_steps(self) -> pl.DataFrame:
         """Each step of each rank, schema `rank_steps.RANK_STEPS`."""

@@ -43,6 +43,13 @@ def _value(*flags: str, help: str, **settings: Any) -> Option:
     return Option(flags, help, settings)
 
 
+def _rows(text: str) -> int:
+    """A number of rows, 0 or more."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of rows; 0 shows all")
+    return int(text)
+
+
 PICTURES = (*FORMATS, "svg")
 
 OUTPUT = (
@@ -52,7 +59,7 @@ OUTPUT = (
 
 TABLE = (
     *OUTPUT,
-    _value("--top", help="rows of a table (20 in text, 100 in JSON and CSV, 1,000 for roofline; 0: all)", type=int, metavar="N"),
+    _value("--top", help="rows of a table (20 in text, 100 in JSON and CSV, 1,000 for roofline; 0: all)", type=_rows, metavar="N"),
     _value("--sort", help="sort by a column; add :asc or :desc", metavar="COLUMN"),
 )
 

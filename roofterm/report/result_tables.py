@@ -9,9 +9,9 @@ import polars as pl
 from roofterm.analysis.filters import parse
 from roofterm.analysis.row_filter import row_predicate
 from roofterm.analysis.scope import Scope
-from roofterm.report.rank_table import RANKS_HEAD, rank_table
+from roofterm.report.rank_table import RANKS_HEAD, scoped_ranks
 from roofterm.report.roofline_table import level_rows, roofline_frame
-from roofterm.report.step_table import STEPS_HEAD, step_table
+from roofterm.report.step_table import STEPS_HEAD, scoped_steps
 
 if TYPE_CHECKING:
     from roofterm.analysis.study import Study
@@ -28,11 +28,9 @@ def result_table(study: Study, name: str, scope: Scope) -> tuple[pl.DataFrame, d
     """
     if name in OPS:
         return study.table(name, scope), {"schema": "roofterm.ops/1", "by": name}
-    if name in LEVELS:
-        table, head = roofline_frame(level_rows(study, scope, LEVELS[name])), {"schema": "roofterm.roofline/1", "level": LEVELS[name]}
-    elif name == "steps":
-        table, head = step_table(study.steps()), STEPS_HEAD
-    else:
-        table, head = rank_table(study.ranks()), RANKS_HEAD
-    wanted = parse(scope.where)
-    return (table.filter(row_predicate(wanted, table.schema)) if wanted else table), head
+    if name == "steps":
+        return scoped_steps(study, scope), STEPS_HEAD
+    if name == "ranks":
+        return scoped_ranks(study, scope), RANKS_HEAD
+    table = roofline_frame(level_rows(study, scope, LEVELS[name]))
+    return table.filter(row_predicate(parse(scope.where), table.schema)), {"schema": "roofterm.roofline/1", "level": LEVELS[name]}

@@ -8,6 +8,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import polars as pl
 
+from roofterm.analysis.filters import parse
+from roofterm.analysis.row_filter import row_predicate
+from roofterm.analysis.scope import Scope
+from roofterm.analysis.step_choice import chosen_steps
 from roofterm.report.as_json import rows_of
 from roofterm.results import StepRow
 
@@ -35,3 +39,13 @@ def phase_table(study: Study) -> pl.DataFrame:
 def step_table(rows: Sequence[StepRow]) -> pl.DataFrame:
     """Step rows as a frame, its columns in the order of the record."""
     return pl.DataFrame([msgspec.structs.asdict(row) for row in rows], schema=_SCHEMA)
+
+
+def scoped_steps(study: Study, scope: Scope) -> pl.DataFrame:
+    """The table of those steps that a scope and its filter let through; `step` in the filter is the step's number.
+
+    Raises FilterError for a wrong expression, ScopeError for a step or rank that is not there.
+    """
+    chosen = step_table(study.steps()).with_columns(step=study.profile.steps["number"].gather(study.windows["step"]))
+    chosen = chosen.filter(pl.Series(chosen_steps(study, scope), dtype=pl.Boolean))
+    return chosen.filter(row_predicate(parse(scope.where), chosen.schema)).drop("step")
