@@ -7,7 +7,6 @@ damaged entry, another roofterm at work), the profile is read as if there were n
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import time
@@ -22,19 +21,14 @@ import numpy as np
 import polars as pl
 
 from roofterm_parsers.arrow_map import map_file, map_frame, write_frame
+from roofterm_parsers.cache_keys import directory
 from roofterm_parsers.deflate import crc32
 from roofterm_parsers.errors import Interrupted
 from roofterm_parsers.inputs import Input
-from roofterm_parsers.profile import FRAMES, PARSER_VERSION, Profile, Source, Warning
+from roofterm_parsers.profile import FRAMES, Profile, Source, Warning
 
-FORMAT = 2
-"""Of the entries themselves."""
 LIMIT_BYTES = 4 << 30
 """Of all entries together: beyond it the longest unused go."""
-WORTH_BYTES = 8_000_000
-WORTH_SECONDS = 0.5
-"""A profile is kept if its files are larger than this, or took longer to read; below, reading anew is as fast."""
-
 _AT_ONCE = ("slices", "tracks", "names")
 """Frames that whatever opens a profile asks for; mapping them shows too whether this version reads what another wrote."""
 _META = "meta.json"
@@ -71,27 +65,6 @@ class _Meta(msgspec.Struct, frozen=True):
     warnings: list[Warning]
     zero_unix_ns: int | None
     frames: dict[str, _Frame]
-
-
-def directory() -> Path | None:
-    """Where entries lie; None where no home is known."""
-    named = os.environ.get("XDG_CACHE_HOME", "")
-    if not os.path.isabs(named):  # the XDG specification: a relative path is to be ignored
-        named = os.path.join(os.path.expanduser("~"), ".cache")
-    return Path(named) / "roofterm" / "profiles" if os.path.isabs(named) else None
-
-
-def key_of(inputs: Sequence[Input]) -> str | None:
-    """The name of the entry for these files; None if one of them cannot be known again (a pipe, a URL without a date)."""
-    facts = [(file.location, file.bytes, file.mtime_ns) for file in inputs]
-    if any(file.kind == "pipe" for file in inputs) or any(None in fact for fact in facts):
-        return None
-    return hashlib.blake2b(repr((FORMAT, PARSER_VERSION, facts)).encode(), digest_size=16).hexdigest()
-
-
-def is_worth(bytes_on_disk: int, seconds: float) -> bool:
-    """True if reading a profile anew costs more than keeping it."""
-    return bytes_on_disk > WORTH_BYTES or seconds > WORTH_SECONDS
 
 
 def load(key: str, inputs: Sequence[Input]) -> tuple[Profile | None, Warning | None]:

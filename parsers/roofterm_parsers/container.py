@@ -12,7 +12,7 @@ import zstandard
 from roofterm_parsers.deflate import Deflate, Layer, Pushback, State
 from roofterm_parsers.errors import ProfileError, TooLarge
 from roofterm_parsers.inputs import Raw
-from roofterm_parsers.profile import Warning
+from roofterm_parsers.records import Warning
 
 BOM = b"\xef\xbb\xbf"
 EXPANDED_PER_MEMORY = 6

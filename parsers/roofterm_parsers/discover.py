@@ -15,8 +15,8 @@ import msgspec
 from roofterm_parsers.errors import ProfileError
 from roofterm_parsers.inputs import Input
 from roofterm_parsers.listing import Listing, list_named, natural
-from roofterm_parsers.profile import Warning
 from roofterm_parsers.ranks import rank_in
+from roofterm_parsers.records import Warning
 from roofterm_parsers.sniffing import Format
 
 CAPTURES = "capture_traces"

@@ -1,4 +1,7 @@
-"""From what the user named to one profile: found, read, put together, and kept for the next time."""
+"""From what the user named to one profile: found, read, put together, and kept for the next time.
+
+What needs polars (the cache, merging) is imported where it is used: a large trace is read from early on, while polars still loads.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +10,24 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from roofterm_parsers import cache as kept
-from roofterm_parsers.abreast import Outcome, count_for, read_abreast
+from roofterm_parsers.cache_keys import is_kept, is_worth, key_of
 from roofterm_parsers.discover import Found, discover
 from roofterm_parsers.errors import Interrupted, ProfileError, TooLarge
 from roofterm_parsers.inputs import Input
 from roofterm_parsers.memory_limit import default_limit_bytes
-from roofterm_parsers.merging import merge
-from roofterm_parsers.profile import DEVICE_ALONE, Profile, Warning
 from roofterm_parsers.progress import Progress, Tracker
 from roofterm_parsers.ranks import assign_ranks, missing_ranks
 from roofterm_parsers.reading import look_into, read_input
+from roofterm_parsers.records import DEVICE_ALONE, Warning
+
+if TYPE_CHECKING:
+    from roofterm_parsers.abreast import Outcome
+    from roofterm_parsers.chrome.crew import Crew
+    from roofterm_parsers.profile import Profile
 
 __all__ = ["Progress", "open_profile"]
 
@@ -38,7 +45,7 @@ def open_profile(
     cancelled: Callable[[], bool] | None = None,
     cache: bool = True,
     max_memory: int | None = None,
-    workers: int | None = None,
+    workers: int | Crew | None = None,
     device_alone: bool = False,
 ) -> Profile:
     """Read a profile from a file, a folder, a quoted glob, "-" (standard input), a URL, or a list of these.
@@ -46,7 +53,8 @@ def open_profile(
     `progress` is told how far reading has come, at most twenty times a second; `cancelled` is asked between reads, and
     stops loading with `Interrupted`. With `cache`, a profile that took long to read is kept under XDG_CACHE_HOME and
     found again. `max_memory` (bytes) bounds what may be taken; by default 60 % of what is free in the container.
-    `workers`: processes that decode large JSON; by default as many as this process may use cores. `device_alone`: where a
+    `workers`: how many processes decode large JSON beside this one, by default one for each other core that it may use; or a crew of
+    them that was started before. `device_alone`: where a
     TPU's XPlane profile is not kept yet, read its devices' lines without the host's, and do not keep it.
 
     Of a folder with several runs the newest is opened, and a warning names the others; `Source.metadata["runs"]` lists
@@ -65,7 +73,7 @@ def open_profile(
         profile = _from_cache_or_files(found, tracker, use_cache=cache, read=read)
     except MemoryError as error:
         raise TooLarge(f"{words[0]}: needs more memory than there is; open fewer ranks, or record fewer steps", words[0]) from error
-    profile.key = kept.key_of(found.inputs)
+    profile.key = key_of(found.inputs)
     profile.warnings = [*found.warnings, *profile.warnings]
     if found.runs:
         profile.sources = [msgspec.structs.replace(source, metadata={**source.metadata, "runs": found.runs}) for source in profile.sources]
@@ -74,9 +82,11 @@ def open_profile(
 
 
 def _from_cache_or_files(found: Found, tracker: Tracker, *, use_cache: bool, read: Callable[..., Profile]) -> Profile:
-    key = kept.key_of(found.inputs) if use_cache else None
+    key = key_of(found.inputs) if use_cache else None
     told: list[Warning] = []
-    if key is not None:
+    if key is not None and is_kept(key):
+        from roofterm_parsers import cache as kept
+
         profile, warning = kept.load(key, found.inputs)
         told += [warning] if warning is not None else []
         if profile is not None:
@@ -84,15 +94,17 @@ def _from_cache_or_files(found: Found, tracker: Tracker, *, use_cache: bool, rea
     started = time.perf_counter()
     profile = read(found.inputs, tracker)
     whole = not any(source.metadata.get(DEVICE_ALONE) for source in profile.sources)
-    if key is not None and whole and kept.is_worth(_bytes_of(found.inputs) or 0, time.perf_counter() - started):
+    if key is not None and whole and is_worth(_bytes_of(found.inputs) or 0, time.perf_counter() - started):
         tracker.phase("cache")
-        warning = kept.store(key, profile, found.inputs, stopped=tracker.cancelled)
+        from roofterm_parsers.cache import store
+
+        warning = store(key, profile, found.inputs, stopped=tracker.cancelled)
         told += [warning] if warning is not None else []
     profile.warnings = [*told, *profile.warnings]
     return profile
 
 
-def _read(inputs: Sequence[Input], tracker: Tracker, *, max_memory: int, workers: int | None, device_alone: bool) -> Profile:
+def _read(inputs: Sequence[Input], tracker: Tracker, *, max_memory: int, workers: int | Crew | None, device_alone: bool) -> Profile:
     parts: dict[int, Profile] = {}
     flaws: dict[int, str] = {}
     taken = 0
@@ -126,24 +138,24 @@ def _read(inputs: Sequence[Input], tracker: Tracker, *, max_memory: int, workers
     told = _number_ranks(in_order)
     if len(in_order) > 1:
         tracker.phase("merging")
+    from roofterm_parsers.merging import merge
+
     profile = merge(in_order, consumed=True)
     profile.warnings = [*left_out, *told, *profile.warnings]
     return profile
 
 
 def _outcomes(
-    inputs: Sequence[Input], tracker: Tracker, left: Callable[[], int], workers: int | None, device_alone: bool
+    inputs: Sequence[Input], tracker: Tracker, left: Callable[[], int], workers: int | Crew | None, device_alone: bool
 ) -> Iterator[tuple[int, Outcome]]:
     """The number of each input and what came of it: side by side where there are several and cores to read them, else in turn."""
     waiting = dict(enumerate(inputs))
-    count = count_for(inputs, left(), workers)
-    if count:
-        with suppress(OSError):  # no process can be had: the rest is read here
-            for number, outcome in read_abreast(inputs, tracker, count=count, left=left, device_alone=device_alone):
-                if isinstance(outcome, TooLarge):
-                    continue  # for its share of the memory: it may have all of it below
-                del waiting[number]
-                yield number, outcome
+    with suppress(OSError):  # no process can be had: the rest is read here
+        for number, outcome in _abreast(inputs, tracker, left, workers, device_alone):
+            if isinstance(outcome, TooLarge):
+                continue  # for its share of the memory: it may have all of it below
+            del waiting[number]
+            yield number, outcome
     for number, file in waiting.items():
         try:
             yield number, read_input(file, tracker, max_memory=left(), workers=workers, device_alone=device_alone)
@@ -151,6 +163,19 @@ def _outcomes(
             raise
         except ProfileError as error:
             yield number, error
+
+
+def _abreast(
+    inputs: Sequence[Input], tracker: Tracker, left: Callable[[], int], workers: int | Crew | None, device_alone: bool
+) -> Iterator[tuple[int, Outcome]]:
+    """What comes of several inputs that are read side by side; nothing where they are better read in turn. Raises as `read_abreast`."""
+    if len(inputs) < 2:
+        return
+    from roofterm_parsers.abreast import count_for, read_abreast
+
+    count = count_for(inputs, left(), workers if isinstance(workers, int) else None)
+    if count:
+        yield from read_abreast(inputs, tracker, count=count, left=left, device_alone=device_alone)
 
 
 def _number_ranks(parts: Sequence[Profile]) -> list[Warning]:

@@ -24,6 +24,11 @@ def fitting_workers() -> int:
     return 0 if cores < 2 or getattr(sys, "frozen", False) or not sys.executable else min(cores, MOST_WORKERS)
 
 
+def workers_beside() -> int:
+    """As many as there are cores beside the one that this process itself works on."""
+    return max(fitting_workers() - 1, 0)
+
+
 def start(
     module: str, arguments: Sequence[str] = (), *, fds: Sequence[int] = (), environment: Mapping[str, str]
 ) -> subprocess.Popen[bytes]:

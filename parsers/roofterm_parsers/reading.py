@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import mmap
 from contextlib import closing
+from typing import TYPE_CHECKING
 
 import msgspec
 
+from roofterm_parsers.chrome.crew import EXPANDING
 from roofterm_parsers.container import Stream, open_stream
 from roofterm_parsers.discover import Look
 from roofterm_parsers.errors import Interrupted, ProfileError, TooLarge
@@ -14,16 +16,18 @@ from roofterm_parsers.inputs import Input, open_raw
 from roofterm_parsers.listing import list_named
 from roofterm_parsers.lookalike import Lookalike, identify
 from roofterm_parsers.memory_limit import taken_bytes
-from roofterm_parsers.profile import Profile, Source, Warning
 from roofterm_parsers.progress import Tracker
+from roofterm_parsers.records import Source, Warning
 from roofterm_parsers.sniffing import HEAD_BYTES, speaks_of_events
+
+if TYPE_CHECKING:
+    from roofterm_parsers.chrome.crew import Crew
+    from roofterm_parsers.profile import Profile
 
 XPLANE_PER_MEMORY = 3
 """An XPlane file is held in memory whole, and its frames beside it: it may take this part of what is allowed."""
 LINKING_PER_READING = 2.5
 """What a trace takes at its most, while its events are put in order and linked, over what it took to be read (measured: 2.6)."""
-EXPANDING = 8
-"""How many times its packed size the text of a trace has at least, for what is better known in advance (seen: 10 to 20)."""
 _MAPPED_BYTES = 64 << 20
 _LEFTOVERS = (".tmp", ".part", ".crdownload")
 
@@ -45,7 +49,7 @@ def look_into(file: Input, max_memory: int, tracker: Tracker) -> Look:
     return Look(format=what, sure=what == "xplane" or speaks_of_events(head))
 
 
-def read_input(file: Input, tracker: Tracker, *, max_memory: int, workers: int | None, device_alone: bool = False) -> Profile:
+def read_input(file: Input, tracker: Tracker, *, max_memory: int, workers: int | Crew | None, device_alone: bool = False) -> Profile:
     """The profile in one input, with what its container had to say. `device_alone`: see `xplane.reader.read`.
 
     Raises ProfileError if it is none, or holds nothing on the time axis; Interrupted if loading is stopped.
@@ -88,7 +92,9 @@ def reopen(source: Source, offset: int, max_memory: int) -> Stream:
     return stream
 
 
-def _read_chrome(stream: Stream, source: Source, tracker: Tracker, *, max_memory: int, workers: int | None, expected_bytes: int) -> Profile:
+def _read_chrome(
+    stream: Stream, source: Source, tracker: Tracker, *, max_memory: int, workers: int | Crew | None, expected_bytes: int
+) -> Profile:
     from roofterm_parsers.chrome.reader import read
 
     before = taken_bytes()

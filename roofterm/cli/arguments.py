@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from roofterm.cli.errors import UsageError
+
+if TYPE_CHECKING:
+    from roofterm.cli.ahead import Reading
 
 FORMATS = ("text", "json", "csv", "markdown")
 
@@ -248,6 +251,8 @@ class Arguments(argparse.Namespace):
 
     command: Command
     paths: list[str]
+    ahead: Reading | None = None
+    """the profile, where it is being read already"""
 
     @property
     def module(self) -> str:

@@ -8,6 +8,7 @@ from roofterm.text.safe import safe_text
 from roofterm.text.units import bytes_text
 from roofterm.tui.kept_figures import clear_figures
 from roofterm_parsers import cache
+from roofterm_parsers.cache_keys import directory
 
 
 def run(args: Arguments) -> int:
@@ -17,7 +18,7 @@ def run(args: Arguments) -> int:
         entries = cache.info()
         for entry in entries:
             print(f"{bytes_text(entry.bytes):>10}  {safe_text(', '.join(entry.paths))}")
-        print(f"{bytes_text(sum(entry.bytes for entry in entries)):>10}  in {len(entries)} profiles, {safe_text(str(cache.directory()))}")
+        print(f"{bytes_text(sum(entry.bytes for entry in entries)):>10}  in {len(entries)} profiles, {safe_text(str(directory()))}")
     else:
         raise UsageError("write roofterm cache info or roofterm cache clear")
     return DONE

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Event
 from types import FrameType
@@ -17,10 +18,11 @@ from roofterm.cli.selecting import memory_limit, roofs_of
 from roofterm.text.safe import safe_text
 from roofterm.text.units import bytes_text
 from roofterm_parsers.opening import Progress, open_profile
-from roofterm_parsers.profile import Profile
 
 if TYPE_CHECKING:
     from roofterm.analysis.study import Study
+    from roofterm_parsers.chrome.crew import Crew
+    from roofterm_parsers.profile import Profile
 
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -30,21 +32,37 @@ def load(args: Arguments, *, device_alone: bool = False) -> Profile:
 
     Raises ProfileError; Interrupted after Ctrl+C, SIGTERM or SIGHUP.
     """
+    stop = args.ahead.stop if args.ahead is not None else Event()
+    with _stopping(stop):
+        profile = args.ahead.profile() if args.ahead is not None else _opened(args, stop.is_set, device_alone=device_alone)
+    if not gc.isenabled():
+        gc.freeze()
+        gc.enable()
+    return profile
+
+
+def reading_of(args: Arguments) -> Callable[[Callable[[], bool], Crew], Profile]:
+    """What reads the command's PATHs, given what tells that it is to stop and the processes that decode. Raises UsageError."""
+    memory_limit(args.max_memory)
+    return lambda cancelled, crew: _opened(args, cancelled, workers=crew)
+
+
+def _opened(args: Arguments, cancelled: Callable[[], bool], *, device_alone: bool = False, workers: Crew | None = None) -> Profile:
     show = sys.stderr.isatty() and not args.quiet
     line = ProgressLine() if show else None
-    with _stopping() as stop:
-        try:
-            return open_profile(
-                args.paths,
-                progress=line,
-                cancelled=stop.is_set,
-                cache=not args.no_cache,
-                max_memory=memory_limit(args.max_memory),
-                device_alone=device_alone,
-            )
-        finally:
-            if line:
-                line.clear()
+    try:
+        return open_profile(
+            args.paths,
+            progress=line,
+            cancelled=cancelled,
+            cache=not args.no_cache,
+            max_memory=memory_limit(args.max_memory),
+            workers=workers,
+            device_alone=device_alone,
+        )
+    finally:
+        if line:
+            line.clear()
 
 
 def study_of(args: Arguments, roofs: RoofChoice | None = None) -> Study:
@@ -91,9 +109,8 @@ class ProgressLine:
 
 
 @contextmanager
-def _stopping() -> Iterator[Event]:
-    """An event that SIGINT, SIGTERM and SIGHUP set; a second Ctrl+C stops at once."""
-    stop = Event()
+def _stopping(stop: Event) -> Iterator[None]:
+    """Have SIGINT, SIGTERM and SIGHUP set an event; a second Ctrl+C stops at once."""
 
     def ask(number: int, _frame: FrameType | None) -> None:
         if stop.is_set() and number == signal.SIGINT:
@@ -102,7 +119,7 @@ def _stopping() -> Iterator[Event]:
 
     before = {number: signal.signal(number, ask) for number in STOPPING}
     try:
-        yield stop
+        yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
+from contextlib import nullcontext
 from importlib import import_module
 
 from roofterm import __version__
 from roofterm.cli.errors import DONE, INTERRUPTED, UNUSABLE, UsageError
+
+
+def program() -> int:
+    """The process: `main`, without looking for garbage while there is none. `load` turns the collector on again, and what
+    is left at the end goes with the process."""
+    gc.disable()
+    code = main()
+    gc.freeze()
+    return code
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -46,7 +57,10 @@ def _run(argv: list[str]) -> int:
         arguments = parse(argv)
     except SystemExit as stop:
         return int(stop.code or 0)
-    result: int = import_module(f"roofterm.cli.{arguments.module}").run(arguments)
+    from roofterm.cli.ahead import begin
+
+    with begin(arguments) or nullcontext() as arguments.ahead:
+        result: int = import_module(f"roofterm.cli.{arguments.module}").run(arguments)
     return result
 
 
@@ -65,4 +79,4 @@ def _fault(message: str, debug: bool) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(program())

@@ -7,6 +7,7 @@ import os
 
 from roofterm.cli.arguments import Arguments
 from roofterm.cli.selecting import roofs_of, scope_of
+from roofterm.start_up import import_numpy
 from roofterm.tui.capabilities import can_show, probe
 
 COLOUR_SYSTEMS = {"16": "standard", "256": "256", "truecolor": "truecolor"}
@@ -15,6 +16,7 @@ COLOUR_SYSTEMS = {"16": "standard", "256": "256", "truecolor": "truecolor"}
 
 def run(args: Arguments) -> int:
     if args.format != "text" or args.output or not can_show(probe(ascii_only=args.ascii, no_color=args.no_color)):
+        import_numpy()
         from roofterm.cli import report
 
         return report.run(args)

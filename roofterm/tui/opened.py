@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from roofterm.start_up import import_numpy
 from roofterm.tui.options import Options
 from roofterm.tui.row_book import RowBook
 
@@ -66,6 +67,7 @@ class Opened:
 
 def open_study(paths: Sequence[str], options: Options, progress: Callable[[Progress], None], cancelled: Callable[[], bool]) -> Opened:
     """Read the files and ask for the first figures. Raises ProfileError; Interrupted if cancelled."""
+    import_numpy()
     from roofterm.analysis.clocks import aligned_study
     from roofterm.analysis.study import Study
     from roofterm.captures import open_captures

@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from roofterm_parsers import arrow_map, cache
+from roofterm_parsers import arrow_map, cache, cache_keys
 from roofterm_parsers.inputs import Input
 from roofterm_parsers.opening import open_profile
 from roofterm_parsers.profile import FRAMES, PARSER_VERSION, Profile, Source, Warning, empty
@@ -45,7 +45,7 @@ def a_profile(path: str = "runs/a.json", seed: int = 1) -> Profile:
 
 
 def kept(profile: Profile, *inputs: Input) -> str:
-    key = cache.key_of(inputs)
+    key = cache_keys.key_of(inputs)
     assert key is not None
     assert cache.store(key, profile, inputs) is None
     return key
@@ -83,19 +83,19 @@ def test_a_file_name_that_is_no_utf8_is_kept() -> None:
 
 @pytest.mark.parametrize("other", [an_input(location="/runs/b.json"), an_input(size=11), an_input(mtime_ns=6)])
 def test_another_file_size_or_time_is_another_profile(other: Input) -> None:
-    assert cache.key_of([an_input()]) != cache.key_of([other])
+    assert cache_keys.key_of([an_input()]) != cache_keys.key_of([other])
 
 
 def test_another_parser_reads_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = cache.key_of([an_input()])
-    monkeypatch.setattr("roofterm_parsers.cache.PARSER_VERSION", PARSER_VERSION + 1)
-    assert cache.key_of([an_input()]) != before
+    before = cache_keys.key_of([an_input()])
+    monkeypatch.setattr("roofterm_parsers.cache_keys.PARSER_VERSION", PARSER_VERSION + 1)
+    assert cache_keys.key_of([an_input()]) != before
 
 
 def test_a_pipe_and_a_url_without_a_date_are_not_kept() -> None:
-    assert cache.key_of([Input(path="-", location="-", kind="pipe")]) is None
-    assert cache.key_of([Input(path="https://x/t.json", location="https://x/t.json", kind="remote", bytes=5)]) is None
-    assert cache.key_of([Input(path="s3://b/t.json", location="s3://b/t.json", kind="remote", bytes=5, mtime_ns=7)]) is not None
+    assert cache_keys.key_of([Input(path="-", location="-", kind="pipe")]) is None
+    assert cache_keys.key_of([Input(path="https://x/t.json", location="https://x/t.json", kind="remote", bytes=5)]) is None
+    assert cache_keys.key_of([Input(path="s3://b/t.json", location="s3://b/t.json", kind="remote", bytes=5, mtime_ns=7)]) is not None
 
 
 def test_paths_are_shown_as_they_are_named_this_time() -> None:
@@ -107,9 +107,9 @@ def test_paths_are_shown_as_they_are_named_this_time() -> None:
 
 
 def test_small_profiles_that_are_read_at_once_are_not_worth_it() -> None:
-    assert not cache.is_worth(bytes_on_disk=2_000_000, seconds=0.2)
-    assert cache.is_worth(bytes_on_disk=9_000_000, seconds=0.2)
-    assert cache.is_worth(bytes_on_disk=2_000_000, seconds=0.6)
+    assert not cache_keys.is_worth(bytes_on_disk=2_000_000, seconds=0.2)
+    assert cache_keys.is_worth(bytes_on_disk=9_000_000, seconds=0.2)
+    assert cache_keys.is_worth(bytes_on_disk=2_000_000, seconds=0.6)
 
 
 # Trouble
@@ -208,7 +208,7 @@ def test_without_a_home_there_is_no_cache(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", "")
     monkeypatch.setattr(os.path, "expanduser", lambda path: path)
-    assert cache.directory() is None
+    assert cache_keys.directory() is None
     assert cache.store("0" * 32, a_profile(), [an_input()]) is None
     assert cache.load("0" * 32, [an_input()]) == (None, None)
 
@@ -216,7 +216,7 @@ def test_without_a_home_there_is_no_cache(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_relative_cache_home_is_ignored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", "here")
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert cache.directory() == tmp_path / ".cache" / "roofterm" / "profiles"
+    assert cache_keys.directory() == tmp_path / ".cache" / "roofterm" / "profiles"
 
 
 def test_keeping_stops_when_the_user_stops(home: Path) -> None:
@@ -262,7 +262,7 @@ def test_beyond_the_limit_the_longest_unused_goes(home: Path) -> None:
     cache.load(entries[0][0], [entries[0][1]])  # the oldest is used again
     size = cache.info()[0].bytes
     new = an_input("runs/new.json", "/runs/new.json")
-    cache.store(cache.key_of([new]) or "", a_profile("runs/new.json", seed=9), [new], limit_bytes=3 * size + size // 2)
+    cache.store(cache_keys.key_of([new]) or "", a_profile("runs/new.json", seed=9), [new], limit_bytes=3 * size + size // 2)
     assert sorted(entry.paths[0] for entry in cache.info()) == ["/runs/0.json", "/runs/3.json", "/runs/new.json"]
 
 
@@ -312,13 +312,13 @@ def test_the_cache_folder_is_marked_for_backup_programs(home: Path) -> None:
 WORKER = textwrap.dedent(
     """
     import sys
-    from roofterm_parsers import cache
+    from roofterm_parsers import cache, cache_keys
     from tests.unit.test_cache import a_profile, an_input
 
     wrong = 0
     for turn in range(int(sys.argv[1])):
         file = an_input(f"runs/{turn % 3}.json", f"/runs/{turn % 3}.json")
-        key = cache.key_of([file])
+        key = cache_keys.key_of([file])
         profile = a_profile(file.path, seed=turn % 3)
         wrong += cache.store(key, profile, [file], limit_bytes=300_000) is not None
         again, warning = cache.load(key, [file])
@@ -385,7 +385,7 @@ def test_bytes_that_are_no_such_file_are_refused_and_never_crash(tmp_path: Path)
 
 
 def test_a_profile_without_its_host_is_not_kept(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache, "WORTH_BYTES", 0)
+    monkeypatch.setattr(cache_keys, "WORTH_BYTES", 0)
     tpu, thread = tpu_plane(), Plane("/host:CPU", id=1)
     tpu.line("XLA Ops", [tpu.event("op", 0, 10)])
     thread.line("python", [thread.event("a", 0, 50)])

@@ -19,6 +19,7 @@ import pytest
 from roofterm_parsers import processes
 from roofterm_parsers.chrome import reader, splitting
 from roofterm_parsers.chrome.cores import usable_cores
+from roofterm_parsers.chrome.crew import Crew
 from roofterm_parsers.chrome.decoding import Decoder
 from roofterm_parsers.chrome.pool import Pool
 from roofterm_parsers.chrome.store import Table
@@ -131,8 +132,8 @@ def test_a_worker_that_is_killed_is_a_sentence(monkeypatch: pytest.MonkeyPatch) 
     killed: list[int] = []
     submit = Pool.submit
 
-    def submit_and_kill(pool: Pool, length: int, offset: int, *, last: bool) -> None:
-        submit(pool, length, offset, last=last)
+    def submit_and_kill(pool: Pool, length: int, offset: int, *, last: bool, xla: bool) -> None:
+        submit(pool, length, offset, last=last, xla=xla)
         if not killed:
             killed.append(pool._processes[0].pid)
             os.kill(killed[0], signal.SIGKILL)
@@ -183,25 +184,26 @@ def test_loading_stops_when_it_is_told_to_and_leaves_no_process() -> None:
         def read(self, n: int = -1) -> bytes:
             return (b"[" if not started else b"") + json.dumps(x("a", 1, 1)).encode() * 1 + b","
 
-    original = Pool.__init__
+    original = Crew.__init__
 
-    def remember(pool: Pool, *args: Any, **options: Any) -> None:
-        original(pool, *args, **options)
-        started.extend(pool._processes)
+    def remember(crew: Crew, count: int) -> None:
+        original(crew, count)
+        started.extend(crew.processes)
 
-    pytest.MonkeyPatch().setattr(Pool, "__init__", remember)
+    pytest.MonkeyPatch().setattr(Crew, "__init__", remember)
     threading.Timer(0.5, stop.set).start()
     with pytest.raises(Interrupted):
         reader.read(Endless(), Source(path="endless", format="", container="plain"), lambda _: None, workers=2, cancelled=cancelled)
-    pytest.MonkeyPatch().setattr(Pool, "__init__", original)
+    pytest.MonkeyPatch().setattr(Crew, "__init__", original)
     assert all(process.poll() is not None for process in started)
 
 
 def test_workers_end_with_their_parent() -> None:
     program = """
 import io, json, os, sys, time
+from roofterm_parsers.chrome.crew import Crew
 from roofterm_parsers.chrome.pool import Pool
-pool = Pool(2, xla=False, path="x", cancelled=lambda: False)
+pool = Pool(Crew(2), path="x", cancelled=lambda: False)
 while not pool.is_ready():
     time.sleep(0.01)
 print(*(process.pid for process in pool._processes), flush=True)

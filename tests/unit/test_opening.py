@@ -19,6 +19,7 @@ import zstandard
 
 import roofterm_parsers as rp
 from roofterm_parsers import cache as kept
+from roofterm_parsers import cache_keys
 from roofterm_parsers.errors import TooLarge
 from roofterm_parsers.opening import Progress
 from roofterm_parsers.profile import Kind, Source
@@ -321,7 +322,7 @@ def test_stopping_one_file_of_several_stops_them_all(tmp_path: Path) -> None:
 @pytest.fixture
 def eager_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep every profile, however small."""
-    monkeypatch.setattr(kept, "WORTH_BYTES", 0)
+    monkeypatch.setattr(cache_keys, "WORTH_BYTES", 0)
 
 
 @pytest.mark.usefixtures("eager_cache")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import roofterm_parsers as rp
-from roofterm_parsers import cache as kept
+from roofterm_parsers import cache_keys
 from roofterm_parsers.chrome import decoding, reader, splitting
 from roofterm_parsers.chrome.pool import Pool
 from tests.reference import REASON, root
@@ -27,7 +27,7 @@ def traces() -> list[object]:
 @pytest.mark.parametrize("path", traces())
 def test_every_way_of_reading_gives_the_same(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(kept, "WORTH_BYTES", 0)
+    monkeypatch.setattr(cache_keys, "WORTH_BYTES", 0)
     read = rp.open_profile(path, workers=0)
     read.check()
     again = rp.open_profile(path)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
-CPU_MAX = Path("/sys/fs/cgroup/cpu.max")
+CPU_MAX = "/sys/fs/cgroup/cpu.max"
 
 
-def usable_cores(cpu_max: Path = CPU_MAX) -> int:
+def usable_cores(cpu_max: str | os.PathLike[str] = CPU_MAX) -> int:
     """The least of what affinity, the container's quota and SLURM leave to this process."""
     try:
         cores = len(os.sched_getaffinity(0))
@@ -22,10 +21,11 @@ def _slurm() -> int | None:
     return int(told) if told.isdecimal() and int(told) > 0 else None
 
 
-def _quota(cpu_max: Path) -> int | None:
+def _quota(cpu_max: str | os.PathLike[str]) -> int | None:
     """Whole cores of the container's quota ("200000 100000": two), at least one."""
     try:
-        quota, period = cpu_max.read_text().split()
+        with open(cpu_max, encoding="ascii") as file:
+            quota, period = file.read().split()
         return max(1, int(quota) // int(period))
     except (OSError, ValueError, ZeroDivisionError):
         return None

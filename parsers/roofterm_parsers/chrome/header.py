@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from roofterm_parsers.profile import Source
+from roofterm_parsers.records import Source
 
 _KEY = re.compile(r'"((?:[^"\\]|\\.){1,200})"\s*:\s*')
 _LONGEST_VALUE = 1 << 16

@@ -1,4 +1,7 @@
-"""Chrome trace JSON to a profile: PyTorch's profiler of all eras and vendors, traces made from XPlanes, any other."""
+"""Chrome trace JSON to a profile: PyTorch's profiler of all eras and vendors, traces made from XPlanes, any other.
+
+What needs polars is imported when the events are read: a trace is begun while the program still loads it.
+"""
 
 from __future__ import annotations
 
@@ -6,24 +9,29 @@ import gc
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from roofterm_parsers.chrome import header
-from roofterm_parsers.chrome.assembling import FileFacts, assemble
+from roofterm_parsers.chrome.codes import Block
+from roofterm_parsers.chrome.crew import BUFFER_BYTES, LARGE_BYTES, Crew
 from roofterm_parsers.chrome.decoding import Decoder
 from roofterm_parsers.chrome.gathering import Dictionaries, Gathered
 from roofterm_parsers.chrome.memory import give_back
 from roofterm_parsers.chrome.pool import Pool
-from roofterm_parsers.chrome.splitting import BUFFER_BYTES, ByteSource, Splitter
+from roofterm_parsers.chrome.splitting import ByteSource, Piece, Splitter
 from roofterm_parsers.errors import Interrupted, TooLarge
-from roofterm_parsers.processes import fitting_workers
-from roofterm_parsers.profile import Profile, Source
+from roofterm_parsers.processes import workers_beside
+from roofterm_parsers.records import Source
+
+if TYPE_CHECKING:
+    from roofterm_parsers.profile import Profile
 
 __all__ = ["ByteSource", "read"]
 
 ALONE_BYTES = 24 << 20
 """Text up to this size is decoded in this process: workers take a while to come up."""
-LARGE_BYTES = 48 << 20
-"""Where a text is expected to be longer than this, workers are started once its first block is known."""
+MOST_WAITING = 8
+"""Blocks that were decoded here and wait for one of a worker: then this process waits too."""
 _XLA_PROCESS = re.compile(rb'"name"\s*:\s*"(?:/host:CPU|[^"]{0,200}/device:[A-Za-z_]+:[0-9]+)')
 MEMORY_PER_BYTE = 4.0
 """What a profile takes while it is put together, for each byte that was gathered."""
@@ -34,30 +42,32 @@ def read(
     source: Source,
     report: Callable[[int], None],
     *,
-    workers: int | None = None,
+    workers: int | Crew | None = None,
     max_memory: int | None = None,
     expected_bytes: int = 0,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Profile:
     """The profile of one source, whose uncompressed bytes `stream` gives.
 
-    `report` is told the bytes read so far. `workers`: processes that decode a large text (0: none; None: as many as there
-    are cores to use). `expected_bytes`: how long the text will be, as far as one can tell. Raises ProfileError if the text is
-    no trace or has nothing on a time axis, TooLarge if it would take
-    more than `max_memory` bytes, Interrupted if `cancelled()`.
+    `report` is told the bytes read so far. `workers`: how many processes decode a large text beside this one (0: none; None: one
+    for each other core), or a crew of them, which is closed at the end. `expected_bytes`: how long the text will be, as far as one
+    can tell. Raises ProfileError if the text is no trace or has nothing on a time axis, TooLarge if it would take more than
+    `max_memory` bytes, Interrupted if `cancelled()`.
     """
     with _collector_off():
         splitter = Splitter(stream, source.path, report, cancelled)
         top, _ = header.top_level(splitter.header, [])
         gathering = _Gathering(splitter, source, max_memory, cancelled, xla=header.is_xla(top))
-        gathering.alone(ALONE_BYTES if expected_bytes < LARGE_BYTES else 1)
-        count = fitting_workers() if workers is None else workers
-        if count and not gathering.done:
-            gathering.with_workers(count)
+        if not isinstance(workers, Crew) and expected_bytes < LARGE_BYTES:
+            gathering.alone(ALONE_BYTES)
+        if not gathering.done:
+            gathering.with_workers(workers)
         gathering.alone(None)
         gathered = gathering.gathered
         top, damaged = header.top_level(splitter.header, gathered.trailers, cut=gathered.trails_on)
         closed = splitter.is_list or (gathered.ended and splitter.last_byte == b"}")
+        from roofterm_parsers.chrome.assembling import FileFacts, assemble
+
         file = FileFacts(top, splitter.is_list, closed and not splitter.headless, damaged)
         return assemble(gathered, file, source, xla=gathering.xla, check=gathering.check_and_tidy)
 
@@ -74,6 +84,7 @@ class _Gathering:
         self._max_memory = max_memory
         self._cancelled = cancelled
         self._decoder: Decoder | None = None
+        self._begun = False
         self._own = Dictionaries()
         self._buffer = memoryview(bytearray(BUFFER_BYTES))
 
@@ -83,37 +94,46 @@ class _Gathering:
             size = self._block_here()
             most_bytes = None if most_bytes is None else most_bytes - size
 
-    def with_workers(self, count: int) -> None:
-        """Decode in worker processes to the end, in this one until they have come up; does nothing where none can."""
-        try:
-            started = Pool(count, xla=self.xla, path=self._source.path, cancelled=self._cancelled)
-        except OSError:  # no process, no descriptor or no memory is left to us: it goes without
+    def with_workers(self, workers: int | Crew | None) -> None:
+        """Decode in worker processes and in this one to the end; does nothing where there are none."""
+        crew = workers if isinstance(workers, Crew) else _started(workers_beside() if workers is None else workers)
+        if crew is None:
             return
-        with started as pool:
-            dictionaries = [Dictionaries() for _ in range(count)]
+        with Pool(crew, path=self._source.path, cancelled=self._cancelled) as pool:
+            dictionaries = [*(Dictionaries() for _ in crew.processes), self._own]
             while not self.done and not pool.is_ready():
                 if not pool.may_come_up:
                     return
                 self._block_here()
             while not self.done:
-                self._take_in(pool, dictionaries, wait=False)
+                while self._take_in(pool, dictionaries, wait=False):
+                    pass
                 slot = pool.slot()
-                if slot is None:
+                if slot is not None:
+                    self._hand_over(pool, slot, dictionaries)
+                    slot.release()
+                elif pool.waiting_here < MOST_WAITING:
+                    self._beside(pool)
+                else:
                     self._take_in(pool, dictionaries, wait=True)
-                    continue
-                piece = self._splitter.into(slot)
-                if piece is None:
-                    break
-                self.done = piece.last
-                if isinstance(piece.text, memoryview) and piece.text.obj is slot.obj:
-                    pool.submit(len(piece.text), piece.offset, last=piece.last)
-                else:  # an event too long for a slot
-                    while self._take_in(pool, dictionaries, wait=True):
-                        pass
-                    self._add_here(piece.text, piece.offset, last=piece.last)
-                slot.release()
-            while self._take_in(pool, dictionaries, wait=True):
-                pass
+            self._take_in_all(pool, dictionaries)
+
+    def _hand_over(self, pool: Pool, slot: memoryview, dictionaries: list[Dictionaries]) -> None:
+        """Have the next block decoded by a worker."""
+        piece = self._next(slot)
+        if piece is None:
+            return
+        if isinstance(piece.text, memoryview) and piece.text.obj is slot.obj:
+            pool.submit(len(piece.text), piece.offset, last=piece.last, xla=self.xla)
+        else:  # an event too long for a slot
+            self._take_in_all(pool, dictionaries)
+            self._add_here(piece)
+
+    def _beside(self, pool: Pool) -> None:
+        """Decode the next block here, while the workers have enough to do."""
+        piece = self._next(self._buffer)
+        if piece is not None:
+            pool.put(self._decoded(piece))
 
     def check(self) -> None:
         """Raise if loading is stopped, or takes too much memory."""
@@ -141,21 +161,42 @@ class _Gathering:
         self.check()
         return True
 
-    def _block_here(self) -> int:
-        piece = self._splitter.into(self._buffer)
-        if piece is None:
-            self.done = True
-            return 0
-        self.done = piece.last
-        return self._add_here(piece.text, piece.offset, last=piece.last)
+    def _take_in_all(self, pool: Pool, dictionaries: list[Dictionaries]) -> None:
+        while self._take_in(pool, dictionaries, wait=True):
+            pass
 
-    def _add_here(self, text: bytes | bytearray | memoryview, offset: int, *, last: bool) -> int:
-        if self._decoder is None:
-            self.xla = self.xla or _looks_like_xla(bytes(text))
-            self._decoder = Decoder(xla=self.xla)
-        self.gathered.add(self._decoder.block(text, offset, last=last), self._own)
+    def _block_here(self) -> int:
+        piece = self._next(self._buffer)
+        if piece is None:
+            return 0
+        self._add_here(piece)
+        return len(piece.text)
+
+    def _next(self, buffer: memoryview) -> Piece | None:
+        """The next block; the first one tells what kind of trace it is. None, and `done`, behind the last."""
+        piece = self._splitter.into(buffer)
+        self.done = piece is None or piece.last
+        if piece is not None and not self._begun:
+            self._begun = True
+            self.xla = self.xla or _looks_like_xla(bytes(piece.text))
+        return piece
+
+    def _add_here(self, piece: Piece) -> None:
+        self.gathered.add(self._decoded(piece), self._own)
         self.check()
-        return len(text)
+
+    def _decoded(self, piece: Piece) -> Block:
+        if self._decoder is None:
+            self._decoder = Decoder(xla=self.xla)
+        return self._decoder.block(piece.text, piece.offset, last=piece.last)
+
+
+def _started(count: int) -> Crew | None:
+    """So many workers; None where none are wanted, or no process, no descriptor or no memory is left to us: it goes without."""
+    try:
+        return Crew(count) if count else None
+    except OSError:
+        return None
 
 
 def _looks_like_xla(text: bytes) -> bool:

@@ -14,12 +14,10 @@ from typing import Protocol
 
 import msgspec
 
+from roofterm_parsers.chrome.crew import BLOCK_BYTES
 from roofterm_parsers.chrome.events import WholeEvent
 from roofterm_parsers.errors import Interrupted, ProfileError
 
-BLOCK_BYTES = 4 << 20
-BUFFER_BYTES = BLOCK_BYTES + (64 << 10)
-"""What a buffer for a block must hold."""
 LONGEST_HEADER_BYTES = 64 << 20
 LONGEST_EVENT_BYTES = 32 << 20
 """Text without the end of an event for longer than this is cut where it is: no event is that long."""

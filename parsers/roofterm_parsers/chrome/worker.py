@@ -13,8 +13,8 @@ import struct
 import sys
 import traceback
 
-TASK = struct.Struct("<QQQB7x")
-"""position of the text in shared memory, its length, its offset in the file, whether the file ends with it"""
+TASK = struct.Struct("<QQQBB6x")
+"""position of the text in shared memory, its length, its offset in the file, whether the file ends with it, whether it is XLA's"""
 ANSWER = struct.Struct("<BQ")
 """state and number of bytes"""
 READY, PLACED, SENT, FAILED = range(4)
@@ -22,19 +22,20 @@ READY, PLACED, SENT, FAILED = range(4)
 NICENESS = 5
 
 
-def run(memory: int, slot_bytes: int, xla: bool) -> None:
+def run(memory: int, slot_bytes: int) -> None:
     """Decode what comes on standard input until it ends. `memory`: descriptor of the shared memory."""
     os.nice(NICENESS)
     gc.disable()
     from roofterm_parsers.chrome.decoding import Decoder
     from roofterm_parsers.chrome.transport import packed
 
-    decoder = Decoder(xla=xla)
+    decoder: Decoder | None = None
     tasks, answers = sys.stdin.buffer, sys.stdout.buffer
     with mmap.mmap(memory, 0) as shared, memoryview(shared) as view:
         _answer(READY, 0)
         while len(task := tasks.read(TASK.size)) == TASK.size:
-            position, length, offset, last = TASK.unpack(task)
+            position, length, offset, last, xla = TASK.unpack(task)
+            decoder = decoder or Decoder(xla=bool(xla))
             try:
                 with view[position : position + length] as text:
                     parts = packed(decoder.block(text, offset, last=bool(last)))
@@ -63,8 +64,8 @@ def _answer(state: int, size: int) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """Entry of the process: descriptor, bytes of a slot, 1 for a trace made from an XPlane."""
+    """Entry of the process: descriptor, bytes of a slot."""
     try:
-        run(int(arguments[0]), int(arguments[1]), arguments[2] == "1")
+        run(int(arguments[0]), int(arguments[1]))
     except (BrokenPipeError, KeyboardInterrupt):  # the parent is gone, or goes
         os._exit(1)
