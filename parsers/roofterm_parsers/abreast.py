@@ -23,6 +23,8 @@ LEAST_BYTES = 48 << 20
 MOST_BYTES = 256 << 20
 """Text of the largest file up to which each has a process to itself: of larger ones, one after the other is decoded by all
 processes, so that no more than one lies in memory half read."""
+MOST_READERS = 16
+"""More would wait for this process, which takes in and merges what they read."""
 MEMORY_PER_BYTE = 1.5
 """What a process takes at its most for each byte of text (measured: 0.4, and what Python and polars take themselves)."""
 EXPANDING = 16
@@ -38,9 +40,11 @@ def count_for(files: Sequence[Input], max_memory: int, workers: int | None) -> i
     if len(files) < 2 or any(file.kind != "file" or file.bytes is None for file in files):
         return 0
     texts = [_text_bytes(file) for file in files]
-    count = min(processes.fitting_workers() if workers is None else workers, len(files))
-    fits = max(texts) <= MOST_BYTES and max(texts) * MEMORY_PER_BYTE * count <= max_memory
-    return count if count > 1 and fits and sum(texts) >= LEAST_BYTES else 0
+    if sum(texts) < LEAST_BYTES or max(texts) > MOST_BYTES:
+        return 0
+    fit = int(max_memory / (max(texts) * MEMORY_PER_BYTE))
+    count = min(processes.fitting_workers(MOST_READERS) if workers is None else workers, len(files), fit)
+    return count if count > 1 else 0
 
 
 def read_abreast(

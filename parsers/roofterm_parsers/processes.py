@@ -12,16 +12,16 @@ from typing import IO
 from roofterm_parsers.chrome.cores import usable_cores
 
 MOST_WORKERS = 6
-"""More would wait for the process that started them, which puts together what they read."""
+"""More would wait for the process that started them, where that puts together what they decode."""
 _LAST_SECONDS = 1.0
 START = "import sys; sys.path[:] = {path!r}; from {module} import main; main(sys.argv[1:])"
 _ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "PYTHONNODEBUGRANGES": "1"}
 
 
-def fitting_workers() -> int:
-    """As many as there are cores to use; none beside a single core, nor in a program that is its own interpreter."""
+def fitting_workers(most: int = MOST_WORKERS) -> int:
+    """As many as there are cores to use, up to `most`; none beside a single core, nor in a program that is its own interpreter."""
     cores = usable_cores()
-    return 0 if cores < 2 or getattr(sys, "frozen", False) or not sys.executable else min(cores, MOST_WORKERS)
+    return 0 if cores < 2 or getattr(sys, "frozen", False) or not sys.executable else min(cores, most)
 
 
 def workers_beside() -> int:

@@ -121,6 +121,7 @@ def test_which_files_are_read_side_by_side(monkeypatch: pytest.MonkeyPatch) -> N
     assert abreast.count_for(files(3, 3), plenty, 8) == 0, "sooner read than another process has come up"
     assert abreast.count_for(files(30, 1000), plenty, 8) == 0, "the large one is decoded by all processes"
     assert abreast.count_for(files(30, 30), 60 << 20, 8) == 0, "memory for one of them alone"
+    assert abreast.count_for(files(30, 30, 30, 30), 100 << 20, 8) == 2, "memory for two of them"
     assert abreast.count_for(files(30, 30, kind="pipe"), plenty, 8) == 0
 
 
