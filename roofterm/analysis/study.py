@@ -53,6 +53,7 @@ from roofterm.analysis.table_of import table_of
 from roofterm.analysis.work import device_work
 from roofterm.analysis.work_classes import work_classes
 from roofterm.analysis.worked import modelled
+from roofterm.analysis.xla_overview import xla_overview
 from roofterm.hardware.roofs import device_infos, device_warnings
 from roofterm.results import TABLES
 from roofterm_parsers.nesting import self_times
@@ -325,6 +326,10 @@ class Study:
     def other_tools(self) -> results.OtherTools | None:
         """Step breakdown and device figures as torch-tb-profiler and HTA define them; None of a profile that they do not read."""
         return other_tools(self.profile, self.work, self.windows) if self.is_torch else None
+
+    def xla_overview(self) -> results.XlaOverview | None:
+        """What XProf's overview and input pipeline analysis say; None of a profile without an XPlane file."""
+        return self._keep("xla_overview", lambda: xla_overview(self.given))
 
     def phase_rows(self, scope: Scope = STEADY) -> list[results.RooflineRow]:
         """The roofline of each phase, most time first."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from roofterm.analysis.lookup import joined
 from roofterm.analysis.modules import NO_MODULE, NONE, Modules
 from roofterm.analysis.tables import aggregates, finished, work_with_names
 from roofterm.results import TABLES
@@ -48,8 +49,8 @@ def work_table(profile: Profile, work: pl.DataFrame, facts: pl.DataFrame, keys: 
     `work` is of schema `work.WORK`, `facts` as `tables.kernel_table` takes them. `keys`: `slice, key` and the columns that tell
     the row, the first of a key for all of them. Work without a key is left out.
     """
-    rows = work_with_names(profile, work).drop("name").join(facts, on="slice", how="left", maintain_order="left")
-    rows = rows.join(keys, on="slice", how="inner", maintain_order="left")
+    rows, size = work_with_names(profile, work).drop("name", "op"), profile.slices.height
+    rows = joined(joined(rows, work["slice"], facts, "slice", size), work["slice"], keys, "slice", size).drop_nulls("key")
     told = [name for name in keys.columns if name not in ("slice", "key")]
     table = rows.group_by("key", maintain_order=True).agg(
         *aggregates(),

@@ -36,6 +36,7 @@ def report_json(report: Report) -> bytes:
         "host_balance": report.host_balance,
         "memory": report.memory,
         "ranks": report.ranks,
+        "xla": report.xla,
         "tables": {name: rows_of(table) for name, table in report.tables.items()},
         "roofline": report.roofline,
         "findings": report.findings,

@@ -13,6 +13,7 @@ from roofterm.report.columns import table_columns
 from roofterm.report.memory_text import memory_lines
 from roofterm.report.plain_table import plain_table
 from roofterm.report.ranks_text import ranks_lines
+from roofterm.report.xla_text import xla_lines
 from roofterm.results import DeviceInfo, GraphReplay, HostBalance, LaunchPath, RooflineRow, StepRow, Summary
 from roofterm.text.safe import safe_text
 from roofterm.text.units import UNKNOWN, bytes_text, count, duration_us, figures, pct, si
@@ -121,6 +122,8 @@ def _head(report: Report, width: int) -> Iterator[tuple[str, str]]:
         yield "comm", f"{duration_us(summary.comm_us)} in collectives, {duration_us(summary.exposed_comm_us)} of it exposed"
     if summary.sync_us:
         yield "sync", f"the host waits {duration_us(summary.sync_us)} in synchronising calls"
+    if report.xla is not None:
+        yield from xla_lines(report.xla)
     if report.memory is not None:
         yield from _labelled("memory", memory_lines(report.memory, width - LABEL))
     if summary.self_cpu_us is not None:

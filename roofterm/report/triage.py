@@ -22,6 +22,7 @@ from roofterm.results import (
     StepRow,
     Summary,
     WarningInfo,
+    XlaOverview,
 )
 
 
@@ -48,6 +49,8 @@ class Report(msgspec.Struct):
     memory: MemoryReport | None = None
     ranks: list[RankRow] = []
     """one row a rank or host; empty where the profile is of one alone"""
+    xla: XlaOverview | None = None
+    """what XProf's overview and input pipeline analysis say of an XPlane profile"""
 
 
 def triage(study: Study, scope: Scope, top: int) -> Report:
@@ -78,6 +81,7 @@ def triage(study: Study, scope: Scope, top: int) -> Report:
         host_balance=study.host_balance(scope),
         memory=study.memory_report(),
         ranks=study.ranks() if len(study.profile.sources) > 1 else [],
+        xla=study.xla_overview(),
     )
 
 

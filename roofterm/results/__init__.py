@@ -16,6 +16,7 @@ from roofterm.results.steps import ChainLink, GraphReplay, HostBalance, HtaRank,
 from roofterm.results.table_columns import TABLES
 from roofterm.results.whatif import SweepRow, WhatIf, WhatIfLimit, WhatIfRow, WhatIfState
 from roofterm.results.whole_file import SourceInfo, Summary, WarningInfo
+from roofterm.results.xla import InputOp, InputPipeline, XlaOverview
 
 __all__ = [
     "TABLES",
@@ -26,6 +27,8 @@ __all__ = [
     "GraphReplay",
     "HostBalance",
     "HtaRank",
+    "InputOp",
+    "InputPipeline",
     "LaunchPath",
     "MemoryCurve",
     "MemoryHolder",
@@ -53,4 +56,5 @@ __all__ = [
     "WhatIfLimit",
     "WhatIfRow",
     "WhatIfState",
+    "XlaOverview",
 ]

@@ -10,6 +10,8 @@ from roofterm.results import (
     TABLES,
     GraphReplay,
     HostBalance,
+    InputOp,
+    InputPipeline,
     LaunchPath,
     MemoryCurve,
     MemoryHolder,
@@ -21,6 +23,7 @@ from roofterm.results import (
     RooflineRow,
     StepRow,
     Summary,
+    XlaOverview,
 )
 
 # What is no figure but a name, an id or a list of names needs no definition.
@@ -33,6 +36,7 @@ NAMES = {
     "bytes_per_s",
     "category",
     "collective",
+    "cores",
     "counter_series",
     "device",
     "device_names",
@@ -42,6 +46,7 @@ NAMES = {
     "flops_per_s",
     "grid",
     "group",
+    "hardware",
     "host",
     "host_kind",
     "hosts",
@@ -55,6 +60,7 @@ NAMES = {
     "on_device",
     "op",
     "operands",
+    "ops",
     "path",
     "peak_op",
     "peak_step",
@@ -77,6 +83,7 @@ NAMES = {
     "time_per_unit_us",
     "time_us",
     "users",
+    "version",
 }
 
 
@@ -94,6 +101,9 @@ RECORDS = (
     MemoryStep,
     MemoryCurve,
     MemoryPressure,
+    XlaOverview,
+    InputPipeline,
+    InputOp,
 )
 
 

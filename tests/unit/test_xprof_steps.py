@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from roofterm.analysis.xprof.input_ops import input_breakdown, input_category
 from roofterm.analysis.xprof.input_pipeline import xprof_input_pipeline
 from roofterm.analysis.xprof.overview import duty_cycle_pct
 from roofterm.analysis.xprof.step_breakdown import Activity, flattened
@@ -90,6 +91,64 @@ def test_a_tpus_step_is_infeed_idle_time_and_the_rest() -> None:
     [step] = found["steps"]
     assert (step["tcInfeedTimeMs"], step["tcComputeTimeMs"], step["tcIdleTimeMs"], step["stepTimeMs"]) == (3, 77, 20, 100)
     assert (found["input_pct"], found["verdict"]) == (3, "none")
+
+
+def test_a_core_that_waits_for_a_sparsecore_does_so_beyond_the_conversion_of_its_own() -> None:
+    core = tpu_plane()
+    names = ("sparsecorev0 infeed", "sparsecorev0 outfeed", "loop fusion")
+    ops = [core.op(f"%op.{i} = f32[]", display=f"op.{i}", hlo_category=name, program_id=1, symbol_id=i + 1) for i, name in enumerate(names)]
+    core.line("Steps", [core.event("0", 0, 100 * MS)], id=1)
+    core.line(
+        "XLA Ops", [core.event(op, at * MS, length * MS) for op, at, length in zip(ops, (0, 30, 40), (30, 10, 50), strict=True)], id=3
+    )
+    [step] = xprof_input_pipeline(opened(core), "2.24.2")["steps"]
+    # 30 ms of infeed, of which 10 are the same conversion as the outfeed's; 10 ms nothing runs. XProf, profile_time_breakdown.cc.
+    assert (step["scv0ComputeTimeMs"], step["scv0InfeedTimeMs"], step["tcComputeTimeMs"], step["tcIdleTimeMs"]) == (20, 0, 70, 10)
+
+
+def test_infeed_is_given_as_a_share_of_each_core() -> None:
+    cores = []
+    for number, infeed in enumerate((10, 40)):
+        core = tpu_plane(number)
+        feed = core.op("%infeed = f32[]", display="infeed", hlo_category="infeed", program_id=1, symbol_id=1)
+        work = core.op("%fusion = f32[]", display="fusion", hlo_category="loop fusion", program_id=1, symbol_id=2)
+        core.line("Steps", [core.event("0", 0, 100 * MS)], id=1)
+        core.line("XLA Ops", [core.event(feed, 0, infeed * MS), core.event(work, infeed * MS, (100 - infeed) * MS)], id=3)
+        cores.append(core)
+    [step] = xprof_input_pipeline(opened(*cores), "2.24.2")["steps"]
+    assert [step[f"infeedPercent{which}"] for which in ("Average", "Min", "Max")] == [25, 10, 40]
+    # The step computes as the core that computes least, 60 ms, and waits as the one that waits longest, 40.
+    assert (step["tcComputeTimeMs"], step["tcInfeedTimeMs"], step["tcIdleTimeMs"]) == (60, 40, 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "category"),
+    [
+        ("Iterator::Prefetch", "Dataset", "Preprocessing"),
+        ("Iterator::Batch::TFRecord", "Dataset", "Demanded file read"),
+        ("Iterator::Root::Prefetch::TFRecord", "Dataset", "Advanced file read"),
+        ("a", "InfeedEnqueueTuple", "Enqueue"),
+        ("MemcpyHtoD", "MemcpyHToD", "Enqueue"),
+        ("IteratorGetNext", "IteratorGetNext", None),
+    ],
+)
+def test_what_an_op_does_for_the_input(name: str, kind: str, category: str | None) -> None:
+    assert input_category(name, kind) == category
+
+
+def test_the_hosts_input_time_follows_from_what_is_sent() -> None:
+    rows = [
+        {"category": category, "selfTimeInMs": ms} for category, ms in (("Enqueue", 10), ("Preprocessing", 30), ("Demanded file read", 10))
+    ]
+    # A quarter of the time goes into sending, 10 ms: 30 ms into the rest, three quarters of it preprocessing.
+    assert input_breakdown(rows, 0.25) == {
+        "enqueue_us": 10_000,
+        "demanded_file_read_us": 7_500,
+        "advanced_file_read_us": 0,
+        "preprocessing_us": 22_500,
+        "unclassified_nonequeue_us": 0,
+    }
+    assert input_breakdown(rows, 0)["preprocessing_us"] == 30_000
 
 
 def test_the_highest_of_several_activities_counts() -> None:

@@ -27,6 +27,7 @@ MODULES = (
     "many_small_kernels",
     "blocking_syncs",
     "input_bound",
+    "input_pipeline",
     "host_pauses",
     "uneven_steps",
     "cold_start",

@@ -20,6 +20,10 @@ class HostOps:
     threads: int
     op_ps: int
     idle_ps: int
+    enqueue_ps: int = 0
+    """in enqueuing infeed, the last time on each thread left out"""
+    enqueue_span_ps: int = 0
+    """from the start of the first enqueuing on a thread to that of the last"""
 
 
 def host_ops(profile: Profile, chosen: NDArray[np.bool_] | None = None) -> HostOps:
@@ -30,7 +34,7 @@ def host_ops(profile: Profile, chosen: NDArray[np.bool_] | None = None) -> HostO
     events = _events(profile, chosen)
     totals: dict[str, list[int]] = {}
     types: dict[str, str] = {}
-    op_ps = idle_ps = 0
+    op_ps = idle_ps = enqueue_ps = enqueue_span_ps = 0
     for (_,), own in events.group_by(["track"], maintain_order=True):
         found = _nested(own["start_ps"].to_list(), own["end_ps"].to_list())
         names, kinds = own["name"].to_list(), own["type"].to_list()
@@ -43,12 +47,16 @@ def host_ops(profile: Profile, chosen: NDArray[np.bool_] | None = None) -> HostO
             total[2] += self_ps
             thread_ps += self_ps
         span = int(own["end_ps"].max()) - int(own["start_ps"].min())  # type: ignore[arg-type]
+        enqueued = own.filter(pl.col("type").str.starts_with("InfeedEnqueue")).sort("start_ps")
+        if enqueued.height > 1:
+            enqueue_ps += int((enqueued["end_ps"] - enqueued["start_ps"])[:-1].sum())
+            enqueue_span_ps += int(enqueued["start_ps"][-1] - enqueued["start_ps"][0])
         op_ps += thread_ps
         idle_ps += max(span, thread_ps) - thread_ps
     rows = [(name, types[name], *total) for name, total in totals.items()]
     schema = {"name": pl.String, "type": pl.String, "occurrences": pl.Int64, "time_ps": pl.Int64, "self_ps": pl.Int64}
     threads = profile.tracks.filter(pl.col("kind") == int(TrackKind.HOST)).height
-    return HostOps(pl.DataFrame(rows, schema=schema, orient="row"), threads, op_ps, idle_ps)
+    return HostOps(pl.DataFrame(rows, schema=schema, orient="row"), threads, op_ps, idle_ps, enqueue_ps, enqueue_span_ps)
 
 
 def _events(profile: Profile, chosen: NDArray[np.bool_] | None) -> pl.DataFrame:

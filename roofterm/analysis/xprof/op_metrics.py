@@ -56,7 +56,7 @@ class StepMetrics:
 def op_metrics(profile: Profile, hardware: str, version: tuple[int, ...]) -> OpMetrics:
     """Op metrics over the whole profile. `hardware` is TPU, GPU or CPU (which has none)."""
     if hardware == "TPU":
-        return tpu_metrics(profile, version)[0]
+        return tpu_metrics(profile, version, ops_of_steps=False)[0]
     events = device_events(profile, hardware)
     costs = instruction_costs(profile, hardware)
     spans = _spans(events)
@@ -65,8 +65,8 @@ def op_metrics(profile: Profile, hardware: str, version: tuple[int, ...]) -> OpM
     return _whole(event_sums(profile, events), costs, spans, event_costs=False)
 
 
-def tpu_metrics(profile: Profile, version: tuple[int, ...]) -> tuple[OpMetrics, list[StepMetrics]]:
-    """Op metrics of TensorCores over the whole profile, and of each step.
+def tpu_metrics(profile: Profile, version: tuple[int, ...], ops_of_steps: bool = True) -> tuple[OpMetrics, list[StepMetrics]]:
+    """Op metrics of TensorCores over the whole profile, and of each step; without `ops_of_steps` the steps have times alone.
 
     Steps are those that the `Steps` lines of all TensorCores of a host have and in which all ran ops, by number; of several
     hosts those that all have (`host_steps.steps_over_hosts`).
@@ -82,7 +82,8 @@ def tpu_metrics(profile: Profile, version: tuple[int, ...]) -> tuple[OpMetrics, 
     sums = event_sums(profile, events, pl.Series("step", steps_of(profile, events, markers)))
     whole = _whole(sums, costs, spans, event_costs)
     source = profile.devices["source"].gather(markers["device"])
-    return whole, _steps(sums.filter(pl.col("step") != NO_STEP), markers.with_columns(source=source), costs, event_costs)
+    sums, markers = sums.filter(pl.col("step") != NO_STEP), markers.with_columns(source=source)
+    return whole, _steps(sums, markers, costs, event_costs, ops_of_steps)
 
 
 _SPAN = ("device", "start_ps", "dur_ps")
@@ -100,7 +101,7 @@ def _whole(sums: pl.DataFrame, costs: pl.DataFrame, spans: pl.DataFrame, event_c
     return _aggregated(sums, costs, spans.with_columns(one), event_costs).get(0, NOTHING)
 
 
-def _steps(sums: pl.DataFrame, markers: pl.DataFrame, costs: pl.DataFrame, event_costs: bool) -> list[StepMetrics]:
+def _steps(sums: pl.DataFrame, markers: pl.DataFrame, costs: pl.DataFrame, event_costs: bool, ops: bool) -> list[StepMetrics]:
     busy = sums.select("device", number="step").unique()
     markers = markers.join(busy, on=["device", "number"], how="semi")
     cores = markers.group_by("source").agg(all=pl.col("device").n_unique())
@@ -116,7 +117,7 @@ def _steps(sums: pl.DataFrame, markers: pl.DataFrame, costs: pl.DataFrame, event
     sums = sums.rename({"step": "number"}).join(of_device, on=["device", "number"]).drop("number")
     spans = sums.select("step", "device", "span_ps").unique()
     sums = sums.drop("span_ps")
-    metrics = _aggregated(sums, costs, spans, event_costs)
+    metrics = _aggregated(sums, costs, spans, event_costs) if ops else {}
     by_core = _by_core(sums, costs)
     longest = common.group_by("step").agg(pl.col("span_ps").max()).sort("step")
     return [StepMetrics(step, metrics.get(step, NOTHING), int(dur_ps), tuple(by_core[step])) for step, dur_ps in longest.iter_rows()]

@@ -7,8 +7,8 @@ import polars as pl
 
 from roofterm.analysis.intervals import union
 from roofterm.analysis.xprof.framework_op_stats import framework_ops
-from roofterm.analysis.xprof.host_ops import host_ops
-from roofterm.analysis.xprof.op_metrics import op_metrics
+from roofterm.analysis.xprof.host_ops import HostOps, host_ops
+from roofterm.analysis.xprof.op_metrics import OpMetrics, op_metrics
 from roofterm.analysis.xprof.peaks import peaks, version_numbers
 from roofterm.analysis.xprof.record import divide
 from roofterm.analysis.xprof.step_breakdown import Activity, precision_times
@@ -20,17 +20,18 @@ OFF_DUTY = (
 """Categories of ops during which a TensorCore waits rather than works."""
 
 
-def xprof_overview(profile: Profile, version: str) -> dict[str, float]:
+def xprof_overview(profile: Profile, version: str, host: HostOps | None = None, metrics: OpMetrics | None = None) -> dict[str, float]:
     """Percentages by XProf's names, as far as they apply to the hardware.
 
     device_tf_op_percent, host_tf_op_percent: of the framework ops that ran. Of TPUs also device_duty_cycle_percent (from the
     first program to the last op), device_idle_time_percent (by the device's own clock), host_idle_time_percent; of GPUs
-    device_compute_16bit_percent and device_compute_32bit_percent, by what steps' kernels and their inputs are called.
+    device_compute_16bit_percent and device_compute_32bit_percent, by what steps' kernels and their inputs are called. `host` and
+    `metrics` give what is known already.
     """
     numbers = version_numbers(version)
     hardware = peaks(profile, numbers).hardware
-    metrics = op_metrics(profile, hardware, numbers)
-    host = host_ops(profile)
+    metrics = op_metrics(profile, hardware, numbers) if metrics is None else metrics
+    host = host_ops(profile) if host is None else host
     on_device = sum(op.occurrences for op in framework_ops(metrics)) if hardware != "CPU" else 0
     on_host = int(host.ops["occurrences"].sum())
     shares = {
@@ -82,9 +83,12 @@ def _busy(ops: pl.DataFrame) -> int:
     if not off.any():
         return working
     inside = np.zeros(rows.size, bool)  # whether an op that works is around it
+    around = above.copy()
+    while (nested := np.flatnonzero(around >= 0)).size:
+        inside[nested] |= ~off[around[nested]]
+        around[nested] = above[around[nested]]
     children = np.zeros(rows.size, np.int64)
-    for row in np.flatnonzero(above >= 0).tolist():
-        inside[row] = inside[above[row]] or not off[above[row]]
-        children[above[row]] += length[row]
+    in_waits = np.flatnonzero((above >= 0) & off[above])
+    np.add.at(children, above[in_waits], length[in_waits])
     waits = off & inside
     return working - int(np.maximum(length[waits] - children[waits], 0).sum())
