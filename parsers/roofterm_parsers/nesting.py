@@ -20,6 +20,9 @@ U16 = NDArray[np.uint16]
 
 DEEPEST = 0xFFFF
 _NONE = -1
+MOST_LEVELS, SHALLOW = 8, 2
+"""Deeper tracks, and those with more than half of their slices below this depth, are nested by their ends: that costs the same for
+every depth."""
 
 
 def nest(track: U32, start_ps: I64, dur_ps: I64) -> tuple[U32, U16]:
@@ -36,13 +39,20 @@ def nest(track: U32, start_ps: I64, dur_ps: I64) -> tuple[U32, U16]:
         return parent, depth
     bounds = [0, *(np.flatnonzero(track[1:] != track[:-1]) + 1).tolist(), n]
     for a, b in pairwise(bounds):
-        start = start_ps[a:b]
-        end = start + dur_ps[a:b]
-        if b - a == 1 or np.all(end[:-1] <= start[1:]):
-            continue
-        above, level = _nest_track(start, end)
-        np.add(above, a, out=parent[a:b], where=above != _NONE, casting="unsafe")
-        np.minimum(level, DEEPEST, out=depth[a:b], casting="unsafe")
+        above, depth[a:b] = nest_track(start_ps[a:b], dur_ps[a:b])
+        np.add(above, np.uint32(a), out=parent[a:b], where=above != ROOT)
+    return parent, depth
+
+
+def nest_track(start_ps: I64, dur_ps: I64) -> tuple[U32, U16]:
+    """Parent (row, or ROOT) and depth of the slices of one track, sorted by (start, -dur); as `nest`."""
+    n = start_ps.size
+    parent, depth = np.full(n, ROOT, np.uint32), np.zeros(n, np.uint16)
+    end = start_ps + dur_ps
+    if not np.all(end[:-1] <= start_ps[1:]):
+        above, level = _nested(start_ps, end)
+        np.copyto(parent, above, where=above != _NONE, casting="unsafe")
+        np.minimum(level, DEEPEST, out=depth, casting="unsafe")
     return parent, depth
 
 
@@ -67,8 +77,41 @@ def cut_ends(parent: U32, start_ps: I64, dur_ps: I64) -> I64:
     return end
 
 
-def _nest_track(start: I64, end: I64) -> tuple[I64, I64]:
+def _nested(start: I64, end: I64) -> tuple[I64, I64]:
     """Parents (rows, or -1) and depths of the slices of one track."""
+    found = _by_levels(start, end)
+    return _by_ends(start, end) if found is None else found
+
+
+def _by_levels(start: I64, end: I64) -> tuple[I64, I64] | None:
+    """As `_nested`, level by level from the outermost in, each pass over what is left; None where a slice sticks out or it is deep.
+
+    A slice is the outermost of those left if all before it have ended where it starts; the others lie in the last such one.
+    """
+    above, level = np.full(start.size, _NONE, np.int64), np.zeros(start.size, np.int64)
+    left: I64 | None = None
+    for depth in range(MOST_LEVELS):
+        starts, ends = (start, end) if left is None else (start[left], end[left])
+        outer = np.ones(starts.size, bool)
+        np.greater_equal(starts[1:], np.maximum.accumulate(ends)[:-1], out=outer[1:])
+        inside = np.flatnonzero(~outer)
+        if left is not None:
+            level[left] = depth
+        if inside.size == 0:
+            return above, level
+        rows = np.flatnonzero(outer)
+        around = rows[np.cumsum(outer)[inside] - 1]
+        if np.any(ends[inside] > ends[around]) or (depth == SHALLOW and inside.size > start.size // 2):
+            return None
+        if left is not None:
+            inside, around = left[inside], left[around]
+        above[inside] = around
+        left = inside
+    return None
+
+
+def _by_ends(start: I64, end: I64) -> tuple[I64, I64]:
+    """As `_nested`, by counting the ends before each start; the stretches where a slice sticks out are walked."""
     level = _open_before(start, end)
     above = _parents(level, end > start)
     wrong = _sticking_out(start, end, above)

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import IO
 
-from roofterm_parsers.chrome.cores import usable_cores
+from roofterm_parsers.cores import usable_cores
 
 MOST_WORKERS = 6
 """More would wait for the process that started them, where that puts together what they decode."""

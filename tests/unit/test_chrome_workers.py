@@ -18,12 +18,12 @@ import pytest
 
 from roofterm_parsers import processes
 from roofterm_parsers.chrome import reader, splitting
-from roofterm_parsers.chrome.cores import usable_cores
 from roofterm_parsers.chrome.crew import Crew
 from roofterm_parsers.chrome.decoding import Decoder
 from roofterm_parsers.chrome.pool import Pool
 from roofterm_parsers.chrome.store import Table
 from roofterm_parsers.chrome.transport import packed, unpacked
+from roofterm_parsers.cores import usable_cores
 from roofterm_parsers.errors import Interrupted, ProfileError, TooLarge
 from roofterm_parsers.profile import Profile, Source
 from tests.unit.chrome_traces import call, kernel, x

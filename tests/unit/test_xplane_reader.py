@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import threading
+
 import msgspec
 import polars as pl
 import pytest
 
+from roofterm_parsers import threads as threads_module
 from roofterm_parsers.errors import Interrupted, ProfileError
 from roofterm_parsers.profile import ROOT, Kind, Profile, Source, TrackKind
+from roofterm_parsers.xplane import events as events_module
+from roofterm_parsers.xplane import reader as reader_module
 from roofterm_parsers.xplane.reader import looks_like_xplane, read
 from tests.xspace import Plane, Ref, breakdown, number, space, text, tpu_plane
 
@@ -333,6 +338,32 @@ def test_progress_adds_up_to_no_more_than_the_file() -> None:
     sizes: list[int] = []
     read(data, Source("x", "xplane", "plain"), sizes.append, cancelled=lambda: False)
     assert len(data) / 2 < sum(sizes) <= len(data)
+
+
+def test_lines_read_side_by_side_give_the_same_profile(monkeypatch: pytest.MonkeyPatch) -> None:
+    plane = tpu_plane()
+    for line in range(5):
+        events = [plane.event(f"op {i % 7}", 10 * i, 4, dma_stall_duration_ps=i, group_id=i % 3) for i in range(300)]
+        plane.line("XLA Ops", events[line:], id=line, start_ns=EPOCH_NS + line)
+    data = space(plane, host(*[plane.event("a", i, 1) for i in range(50)]))
+    monkeypatch.setattr(events_module, "BLOCK_EVENTS", 16)
+    monkeypatch.setattr(events_module, "PART_EVENTS", 64)
+    alone = opened(data)
+    monkeypatch.setattr(reader_module, "WORTH_THREADS_BYTES", 0)
+    monkeypatch.setattr(threads_module, "usable_cores", lambda: 3)
+    together = opened(data)
+    assert together.slices.height == 5 * 300 - 10 + 50
+    for name, frame in alone.frames().items():
+        assert together.frames()[name].equals(frame, null_equal=True), name
+
+
+def test_threads_end_when_loading_is_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader_module, "WORTH_THREADS_BYTES", 0)
+    monkeypatch.setattr(threads_module, "usable_cores", lambda: 2)
+    data = space(host(Plane("/host:CPU").event("a", 0, 1)))
+    with pytest.raises(Interrupted):
+        read(data, Source("x", "xplane", "plain"), lambda size: None, cancelled=lambda: True)
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("roofterm")]
 
 
 def test_a_file_is_known_by_how_it_begins() -> None:

@@ -21,8 +21,8 @@ SHORT_BYTES = 1 << 16
 STRIDE_BYTES = 1 << 14
 """Distance of the walkers at least."""
 MOST_WALKERS = 4096
-WINDOW_BYTES = 512
-"""A guess is looked for within this: two or more events of the usual kind."""
+WINDOWS_BYTES = (96, 512)
+"""A guess is looked for within the first, and where there is none within the second: two or more events of the usual kind."""
 MOST_GUESSES = 12
 FIRST_TAGS = np.zeros(256, bool)
 FIRST_TAGS[[0x08, 0x10, 0x18, 0x22, 0x28]] = True
@@ -93,15 +93,16 @@ def _walk_together(data: Buffer, array: U8, at: int, end: int) -> tuple[I64, int
     moving = here < limits
     last = array.size - 1
     while moving.any():
-        visited.append(np.where(moving, here, -1))
         one = array[np.minimum(here + 1, last)].astype(np.int64)
         following = here + 2 + one
         wide = np.flatnonzero(one >= 128)
         if wide.size:
             length, payload = _lengths(array, here[wide])
             following[wide] = payload + length
-        good = moving & (array[np.minimum(here, last)] == EVENT_TAG) & (following <= end)
-        visited[-1][~good] = -1
+        good = array[np.minimum(here, last)] == EVENT_TAG
+        good &= moving
+        good &= following <= end
+        visited.append(np.where(good, here, -1))
         here = np.where(good, following, here)
         moving = good & (here < limits)
     return _believe(data, np.ascontiguousarray(np.array(visited, np.int64).T), here, limits, at, end)
@@ -155,7 +156,15 @@ def _met_early(visited: I64, arrived: I64, limits: I64, at: int) -> I64 | None:
 
 def _guesses(array: U8, near: I64, end: int) -> I64:
     """For each position a place at or behind it from which several events seem to follow; `end` where none is found."""
-    window = np.minimum(near[:, None] + np.arange(WINDOW_BYTES), array.size - 4)
+    guess = np.full(near.size, end, np.int64)
+    for size in WINDOWS_BYTES:
+        without = np.flatnonzero(guess == end)
+        guess[without] = _guesses_within(array, near[without], end, size)
+    return guess
+
+
+def _guesses_within(array: U8, near: I64, end: int, size: int) -> I64:
+    window = np.minimum(near[:, None] + np.arange(size), array.size - 4)
     looks = (array[window] == EVENT_TAG) & FIRST_TAGS[np.where(array[window + 1] < 128, array[window + 2], array[window + 3])]
     guess = np.full(near.size, end, np.int64)
     open_ = np.arange(near.size)

@@ -7,7 +7,7 @@ field by field. Both ways read every byte by the wire format, so they give the s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -18,8 +18,10 @@ from roofterm_parsers.xplane.layout import Layout, StatValue, layout_of
 from roofterm_parsers.xplane.mixed import read_mixed
 from roofterm_parsers.xplane.wire import I64, U8, U64, Block, Buffer
 
-BLOCK_EVENTS = 1 << 14
+BLOCK_EVENTS = 1 << 15
 """Events decoded together: their columns stay in the processor's second cache."""
+PART_EVENTS = 1 << 17
+"""Events decoded in one go by one thread, block by block."""
 LAYOUTS_TRIED = 4
 LAYOUT_SHARE = 8
 """A layout that fits less than one in this many events is not worth its pass; the rest goes field by field."""
@@ -57,6 +59,10 @@ class StatColumn(NamedTuple):
 
     def floats(self) -> NDArray[np.float64]:
         """Values as float64; texts are NaN."""
+        if self.wire.size and int(self.wire.min()) == int(self.wire.max()) == DOUBLE:
+            return self.value.view(np.float64)
+        if self.wire.size and int(self.wire.min()) == int(self.wire.max()) == UINT:
+            return self.value.astype(np.float64)
         floats = np.where(self.wire == DOUBLE, self.value.view(np.float64), self.value.astype(np.float64))
         floats = np.where(self.wire == INT, self.value.view(np.int64).astype(np.float64), floats)
         return np.where(self.wire >= TEXT, np.nan, floats)
@@ -78,36 +84,65 @@ class Events:
     stats: dict[int, StatColumn] = field(default_factory=dict)
 
 
-def read_events(
-    data: Buffer, array: U8, start: I64, end: I64, wanted: Collection[int], tick: Callable[[int], None] | None = None
-) -> Events:
-    """Decode the events whose payloads lie at array[start:end]; stats whose metadata id is not wanted are passed over.
+class Part(NamedTuple):
+    """What was read of a stretch of a line's events beside its columns."""
 
-    `array` and `data` are the same memory. `tick` is told the bytes after each block and may raise to stop.
-    """
-    n = start.size
-    columns = np.zeros((3, n), np.int64)
-    good = np.ones(n, bool)
-    aggregated = 0
-    pieces: dict[int, list[StatValue]] = {}
-    layouts: list[Layout] = []
-    for a in range(0, n, BLOCK_EVENTS):
-        b = min(a + BLOCK_EVENTS, n)
-        origin = int(start[a])
-        block = Block(array[origin : int(end[b - 1])])
-        found: list[StatValue] = []
-        event = Bytes(data, origin, start[a:b] - origin, end[a:b] - origin)
-        aggregated += _read_block(block, event, columns[:, a:b], good[a:b], wanted, layouts, found)
-        for piece in _in_order(found):
-            piece.event = (piece.event + a).astype(np.int32)
-            if piece.wire in (TEXT, RAW):
-                piece.value += np.uint64(origin)
-            pieces.setdefault(piece.stat, []).append(piece)
-        if tick is not None:
-            tick(int(end[b - 1]) - origin)
-    events = Events(columns[0], columns[1], columns[2], start, aggregated, int(n - good.sum()))
-    events.stats = {stat: _column(parts) for stat, parts in pieces.items()}
-    return events if good.all() else _kept(events, good)
+    pieces: dict[int, list[StatValue]]
+    """by stat; rows are of the line"""
+    aggregated: int
+    bytes: int
+
+
+class Reading:
+    """A line's events in the making: its stretches are read in any order, also side by side, and put together at the end."""
+
+    def __init__(self, data: Buffer, array: U8, start: I64, end: I64, wanted: Collection[int]) -> None:
+        """The events whose payloads lie at array[start:end]; stats whose metadata id is not wanted are passed over.
+
+        `array` and `data` are the same memory.
+        """
+        self._data, self._array, self._start, self._end, self._wanted = data, array, start, end, wanted
+        self._columns = np.zeros((3, start.size), np.int64)
+        self._good = np.ones(start.size, bool)
+
+    def stretches(self) -> list[tuple[int, int]]:
+        """The events [first, last) to be read in one go each."""
+        n = self._start.size
+        return [(a, min(a + PART_EVENTS, n)) for a in range(0, n, PART_EVENTS)]
+
+    def part(self, first: int, last: int) -> Part:
+        """Read the events [first, last)."""
+        pieces: dict[int, list[StatValue]] = {}
+        layouts: list[Layout] = []
+        aggregated = 0
+        for a in range(first, last, BLOCK_EVENTS):
+            b = min(a + BLOCK_EVENTS, last)
+            origin = int(self._start[a])
+            block = Block(self._array[origin : int(self._end[b - 1])])
+            found: list[StatValue] = []
+            event = Bytes(self._data, origin, self._start[a:b] - origin, self._end[a:b] - origin)
+            aggregated += _read_block(block, event, self._columns[:, a:b], self._good[a:b], self._wanted, layouts, found)
+            for piece in _in_order(found):
+                piece.event = (piece.event + a).astype(np.int32)
+                if piece.wire in (TEXT, RAW):
+                    piece.value += np.uint64(origin)
+                pieces.setdefault(piece.stat, []).append(piece)
+        return Part(pieces, aggregated, int(self._end[last - 1] - self._start[first]))
+
+    def joined(self, parts: Sequence[Part]) -> Events:
+        """The events, of the parts in order."""
+        metadata, offset, dur = self._columns
+        aggregated = sum(part.aggregated for part in parts)
+        events = Events(metadata, offset, dur, self._start, aggregated, int(self._good.size - self._good.sum()))
+        for stat in dict.fromkeys(stat for part in parts for stat in part.pieces):
+            events.stats[stat] = _column([piece for part in parts for piece in part.pieces.get(stat, ())])
+        return _kept(events, self._good) if events.damaged else events
+
+
+def read_events(data: Buffer, array: U8, start: I64, end: I64, wanted: Collection[int]) -> Events:
+    """Decode events one stretch after the other; as `Reading`."""
+    reading = Reading(data, array, start, end, wanted)
+    return reading.joined([reading.part(first, last) for first, last in reading.stretches()])
 
 
 def _read_block(

@@ -13,13 +13,28 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from roofterm_parsers.xplane.wire import BYTES, EIGHT, FOUR, I64, U64, VARINT, Block, Buffer, WireError, behind_varints, fields, varints
+from roofterm_parsers.xplane.wire import (
+    BYTES,
+    EIGHT,
+    FOUR,
+    I64,
+    PADDING_BYTES,
+    U64,
+    VARINT,
+    Block,
+    Buffer,
+    WireError,
+    behind_varints,
+    fields,
+    varints,
+    varints_behind_tags,
+)
 
 METADATA, OFFSET, DURATION, STATS, OCCURRENCES = 1, 2, 3, 4, 5
 """Fields of XEvent."""
 COLUMNS = {METADATA: 0, OFFSET: 1, DURATION: 2}
 MOST_PLACES = 200
-_BYTE, _LENGTH = np.uint64(8), np.uint64(0x7F)
+_LENGTH = np.uint64(0x7F)
 
 
 @dataclass(slots=True)
@@ -68,31 +83,35 @@ class Layout:
     def read(self, block: Block, start: I64, end: I64, rows: I64, columns: I64, stats: list[StatValue]) -> NDArray[np.bool_]:
         """Decode those of the `rows` that follow this layout, into `columns` and `stats`; says which of them did."""
         at, stop = start[rows], end[rows]
-        last = block.bytes.size - 16
+        last = block.bytes.size - PADDING_BYTES
         fits = np.ones(rows.size, bool)
         filled: list[tuple[int, U64]] = []
         found: list[StatValue] = []
         stat_end = stop
         for place in self.places:
+            word, wire = block.words[at], place.tag & 7
             if place.head is None:
-                fits &= block.bytes[at] == place.tag
-                at = at + 1
+                fits &= word.view(np.uint8)[::8] == place.tag
             else:
-                word = block.words[at]
-                fits &= (word & place.head.mask) == place.head.word
-                stat_end = at + 2 + ((word >> _BYTE) & _LENGTH).astype(np.int64)
-                at = at + place.head.size
-            wire = place.tag & 7
+                stat_end = at + word.view(np.uint8)[1::8]
+                stat_end += 2
+                at += place.head.size
+                word &= place.head.mask
+                fits &= word == place.head.word
+            if place.head is None and wire != VARINT:
+                at += 1
             size: I64 | None = None
             value: U64 | None = None
-            if wire == VARINT and place.column is None and place.stat is None and place.equals is None:
+            if wire == VARINT and place.head is None:
+                value, at = varints_behind_tags(block, at, word)
+            elif wire == VARINT and place.stat is None:
                 at = behind_varints(block, at)
             elif wire == VARINT:
                 value, at = varints(block, at)
             elif wire == EIGHT:
                 value, at = block.words[at], at + 8
             elif wire == FOUR:
-                at = at + 4
+                at += 4
             else:
                 length, at = varints(block, at)
                 size = np.minimum(length, np.uint64(last)).astype(np.int64)
@@ -100,6 +119,8 @@ class Layout:
                     stat_end = at + size
                 else:
                     value, at = at.astype(np.uint64), at + size
+                fits &= (at >= 0) & (at <= stop)
+                at = np.clip(at, 0, last)
             if place.equals is not None and value is not None:
                 fits &= value == place.equals
             if place.column is not None and value is not None:
@@ -108,13 +129,11 @@ class Layout:
                 found.append(StatValue(place.stat, rows, place.tag >> 3, value, size))
             if place.closes:
                 fits &= at == stat_end
-            fits &= (at >= 0) & (at <= stop)
-            at = np.clip(at, 0, last)
         fits &= at == stop
         whole = bool(fits.all())
         chosen = rows if whole else rows[fits]
         for column, value in filled:
-            columns[column, chosen] = (value if whole else value[fits]).view(np.int64)
+            columns[column][chosen] = (value if whole else value[fits]).view(np.int64)
         for stat in found:
             size = stat.size
             stats.append(
@@ -122,7 +141,7 @@ class Layout:
                     stat.stat,
                     chosen,
                     stat.wire,
-                    stat.value.copy() if whole else stat.value[fits],
+                    stat.value if whole else stat.value[fits],
                     size if whole or size is None else size[fits],
                 )
             )

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import NamedTuple
 
-from roofterm_parsers.xplane.boundaries import boundaries
-from roofterm_parsers.xplane.events import Events, read_events
+from roofterm_parsers.threads import Later
+from roofterm_parsers.xplane.boundaries import Boundaries, boundaries
+from roofterm_parsers.xplane.events import Events, Part, Reading
 from roofterm_parsers.xplane.wire import BYTES, U8, VARINT, Buffer, WireError, fields, signed, text
+
+LINES_AHEAD, LINES_BEGUN = 3, 2
+"""Lines of which the boundaries are looked for, and lines whose events are read, before the caller asks for them."""
 
 
 @dataclass(slots=True)
@@ -23,10 +29,39 @@ class Line:
     """the line could not be read to its end"""
 
 
-def read_line(data: Buffer, array: U8, at: int, end: int, wanted: Collection[int], tick: Callable[[int], None] | None = None) -> Line:
-    """The line in data[at:end] with its `wanted` stats."""
-    found = boundaries(data, array, at, end)
-    line = Line(0, "", "", 0, read_events(data, array, found.start, found.end, wanted, tick), found.damaged_at is not None)
+class Span(NamedTuple):
+    """Where a line lies, data[at:end], and the stats that are wanted of its events."""
+
+    at: int
+    end: int
+    wanted: Collection[int]
+
+
+def read_lines(data: Buffer, array: U8, spans: Sequence[Span], tick: Callable[[int], None], later: Later) -> Iterator[Line]:
+    """The lines in order; with threads (`later`) those that follow are read while the caller works on one.
+
+    `array` and `data` are the same memory. `tick` is told the bytes of each stretch of events, and may raise to stop.
+    """
+    begun: deque[tuple[Boundaries, Reading, list[Callable[[], Part]]]] = deque()
+    ahead = iter(spans)
+    found = deque((span, later(boundaries, data, array, span.at, span.end)) for span in islice(ahead, LINES_AHEAD))
+    while found or begun:
+        while found and len(begun) < LINES_BEGUN:
+            span, bounds = found.popleft()
+            known = bounds()
+            reading = Reading(data, array, known.start, known.end, span.wanted)
+            begun.append((known, reading, [later(reading.part, *stretch) for stretch in reading.stretches()]))
+            found.extend((span, later(boundaries, data, array, span.at, span.end)) for span in islice(ahead, 1))
+        known, reading, parts = begun.popleft()
+        read = []
+        for part in parts:
+            read.append(part())
+            tick(read[-1].bytes)
+        yield _line(data, known, reading.joined(read))
+
+
+def _line(data: Buffer, found: Boundaries, events: Events) -> Line:
+    line = Line(0, "", "", 0, events, found.damaged_at is not None)
     for number, wire, a, b in found.other:
         if number == 1 and wire == VARINT:
             line.id = a

@@ -35,7 +35,7 @@ class Making:
     data: Buffer
     reference_ps: int
     """time that all others are counted from while the profile is made"""
-    gather: Gather = field(default_factory=Gather)
+    gather: Gather
     hlo: HloRows = field(default_factory=HloRows)
     tracks: list[dict[str, Any]] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 import msgspec
+import numpy as np
 import polars as pl
 
 from roofterm_parsers.profile import Warning
@@ -256,7 +257,14 @@ def _named(counts: Counter[str]) -> str:
 
 def mean_event_costs(rows: HloRows, hlo: pl.DataFrame, events: pl.DataFrame) -> None:
     """Give instructions that state no cost of their own (Pallas kernels) the mean of what their events state."""
-    stated = events.filter(pl.col("flops").is_not_null()).join(hlo, on="slice")
-    for op, flops, model_flops, size in stated.group_by("op").agg(pl.col("flops", "model_flops", "bytes").mean()).iter_rows():
-        if rows.ops[op].get("flops") is None:
-            rows.ops[op] |= {"flops": flops, "model_flops": model_flops or flops, "bytes": size or None, "flops_from": "trace"}
+    stated = events["flops"].is_not_null().arg_true().to_numpy()
+    if stated.size == 0 or hlo.is_empty():
+        return
+    slices, ops = hlo["slice"].to_numpy(), hlo["op"].to_numpy()
+    place = np.full(int(max(slices[-1], events["slice"][-1])) + 1, -1, np.int32)
+    place[events["slice"].to_numpy()[stated]] = stated
+    silent = np.array([row.get("flops") is None for row in rows.ops], bool)
+    mine = np.flatnonzero(silent[ops] & (place[slices] >= 0))
+    costs = events.select("flops", "model_flops", "bytes")[place[slices[mine]]].with_columns(op=pl.Series(ops[mine]))
+    for op, flops, model_flops, size in costs.group_by("op").agg(pl.all().mean()).iter_rows():
+        rows.ops[op] |= {"flops": flops, "model_flops": model_flops or flops, "bytes": size or None, "flops_from": "trace"}

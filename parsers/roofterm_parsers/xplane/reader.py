@@ -12,21 +12,24 @@ import polars as pl
 
 from roofterm_parsers.errors import Interrupted, ProfileError
 from roofterm_parsers.profile import DEVICE_ALONE, DEVICES, LINKS, STEPS, TRACKS, Kind, Profile, Source, Warning, empty
+from roofterm_parsers.threads import threads
 from roofterm_parsers.xplane.device_lines import add_device_line
 from roofterm_parsers.xplane.devices import device_row, plain_stats
 from roofterm_parsers.xplane.gather import Gather
 from roofterm_parsers.xplane.host_lines import add_host_line
 from roofterm_parsers.xplane.kinds import DEVICE_STATS, HLO_PLANE, HOST_STATS, SILENT_PLANES, device_line_kind, device_of
-from roofterm_parsers.xplane.lines import head_of, read_line
+from roofterm_parsers.xplane.lines import Span, head_of, read_lines
 from roofterm_parsers.xplane.making import Making, Step
 from roofterm_parsers.xplane.programs import Programs, mean_event_costs
-from roofterm_parsers.xplane.space import Space, Value, looks_like_xplane, read_space
+from roofterm_parsers.xplane.space import Plane, Space, Value, looks_like_xplane, read_space
 from roofterm_parsers.xplane.wire import Buffer
 
 __all__ = ["looks_like_xplane", "read"]
 
 RELATIVE_BELOW_NS = 1 << 57
 """Line times below this (4.5 years) count from the start of the profile, not from 1970."""
+WORTH_THREADS_BYTES = 8 << 20
+"""From this size on, threads read faster than they take to start."""
 _MODULE = re.compile(r"^(.*)\((\d+)\)$")
 
 
@@ -49,36 +52,40 @@ def read(
         report(size)
 
     space = read_space(view)
-    making = Making(view, _reference_ps(view, space))
     environment = _environment(view, space)
-    programs = Programs(view, space, making.hlo)
-    modules = _modules(space)
     devices: list[dict[str, Any]] = []
-    lines_damaged = events_damaged = 0
     host = not device_alone or _host_counts(view, space)
+    spans: list[Span] = []
+    belongs: list[tuple[Plane, int | None]] = []
     for plane in space.planes:
         device = device_of(plane.name)
         if plane.name in SILENT_PLANES or (device is None and not host):
             continue
-        row = len(devices)
+        row = len(devices) if device is not None else None
         if device is not None:
             devices.append(device_row(0, device, plane.values(view, plane.stats), worked=False))
         wanted = plane.stat_ids(HOST_STATS if device is None else DEVICE_STATS)
-        for at, end in plane.lines:
-            line = read_line(view, array, at, end, wanted, tick)
+        spans += (Span(at, end, wanted) for at, end in plane.lines)
+        belongs += ((plane, row) for _ in plane.lines)
+    with threads(sum(span.end - span.at for span in spans) >= WORTH_THREADS_BYTES) as later:
+        making = Making(view, _reference_ps(view, space), Gather(later))
+        programs = Programs(view, space, making.hlo)
+        modules = _modules(space)
+        lines_damaged = events_damaged = 0
+        for line, (plane, row) in zip(read_lines(view, array, spans, tick, later), belongs, strict=True):
             lines_damaged += line.damaged
             events_damaged += line.events.damaged
             if line.events.metadata.size == 0:
                 continue
-            if device is None:
+            if row is None:
                 add_host_line(making, plane, line, programs.row)
             elif add_device_line(making, plane, line, row, modules, programs.row):
                 devices[row]["worked"] = True
-    if making.gather.slices == 0:
-        raise ProfileError(_nothing(space, source), source.path)
-    if not host:
-        source = msgspec.structs.replace(source, metadata={**source.metadata, DEVICE_ALONE: True})
-    return _profile(making, space, source, devices, environment, programs, lines_damaged, events_damaged)
+        if making.gather.slices == 0:
+            raise ProfileError(_nothing(space, source), source.path)
+        if not host:
+            source = msgspec.structs.replace(source, metadata={**source.metadata, DEVICE_ALONE: True})
+        return _profile(making, space, source, devices, environment, programs, lines_damaged, events_damaged)
 
 
 def _profile(
@@ -115,9 +122,9 @@ def _profile(
         runtime=gather.table("runtime", "slice"),
         hlo=gather.table("hlo", "slice"),
         hlo_events=gather.table("hlo_events", "slice"),
-        device_clock=_shifted(gather.table("device_clock", "slice"), "start_ps", zero_ps),
-        counters=_shifted(gather.table("counters", "time_ps"), "time_ps", zero_ps),
-        flows=_shifted(gather.table("flows", "time_ps"), "time_ps", zero_ps),
+        device_clock=gather.table("device_clock", "slice", "start_ps", zero_ps),
+        counters=gather.table("counters", "time_ps", "time_ps", zero_ps),
+        flows=gather.table("flows", "time_ps", "time_ps", zero_ps),
         devices=pl.DataFrame(devices, schema=DEVICES),
         steps=_steps(making.steps, zero_ps),
     )
@@ -210,10 +217,6 @@ def _metadata(making: Making, space: Space, environment: dict[str, Value]) -> di
     }
 
 
-def _shifted(frame: pl.DataFrame, column: str, zero_ps: int) -> pl.DataFrame:
-    return frame.with_columns(pl.col(column) - zero_ps)
-
-
 def _steps(steps: list[Step], zero_ps: int) -> pl.DataFrame:
     """Distinct steps. A `Steps` line of a device goes before the host's annotations; of several devices the first counts."""
     if any(step.device is not None for step in steps):
@@ -230,12 +233,12 @@ def _steps(steps: list[Step], zero_ps: int) -> pl.DataFrame:
 
 
 def _memory(gather: Gather, zero_ps: int) -> tuple[pl.DataFrame, pl.DataFrame]:
-    memory, allocations = gather.table("memory"), gather.table("allocations")
+    memory, allocations = gather.table("memory", None, "time_ps", zero_ps), gather.table("allocations")
     if memory.is_empty():
         return memory, allocations
     order = memory["time_ps"].arg_sort()
     rows = pl.Series("memory", np.arange(memory.height, dtype=np.uint32))
-    return _shifted(memory[order], "time_ps", zero_ps), allocations[order].with_columns(rows)
+    return memory[order], allocations[order].with_columns(rows)
 
 
 def _links(profile: Profile) -> pl.DataFrame:

@@ -90,7 +90,10 @@ def signed(value: int) -> int:
 
 
 _STOPS = np.uint64(0x8080808080808080)
-_ONE, _THREE, _SEVEN = np.uint64(1), np.uint64(3), np.uint64(7)
+_ONE, _BYTE = np.uint64(1), np.uint64(8)
+_ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
+PADDING_BYTES = 4096
+"""Zeros behind a block: more than the numbers of one event can run over its end."""
 
 
 class Block:
@@ -99,7 +102,7 @@ class Block:
     __slots__ = ("bytes", "words")
 
     def __init__(self, data: U8) -> None:
-        self.bytes: U8 = np.empty(data.size + 32, np.uint8)
+        self.bytes: U8 = np.empty(data.size + PADDING_BYTES, np.uint8)
         self.bytes[: data.size] = data
         self.bytes[data.size :] = 0
         self.words: U64 = np.ndarray((self.bytes.size - 7,), "<u8", self.bytes.data, strides=(1,))
@@ -113,34 +116,78 @@ def varints(block: Block, at: I64) -> tuple[U64, I64]:
     the position behind is -1.
     """
     word = block.words[at]
-    stop = ~word & _STOPS
-    low = stop & (~stop + _ONE)
-    below = low - _ONE  # all ones where the word holds no stop
-    value = _squeeze(word & below)
-    behind = at + ((np.bitwise_count(below) + np.uint8(1)) >> np.uint8(3))
-    long = np.flatnonzero(stop == 0)
-    if long.size:
-        value[long], behind[long] = _long_varints(block, at[long], value[long])
+    own, most = _own_bits(word)
+    behind = at + _bytes_of(own)
+    own &= word
+    value = _squeezed(own, most)
+    if most == _ALL:
+        long = np.flatnonzero((word & _STOPS) == _STOPS)
+        if long.size:
+            value[long], behind[long] = _long_varints(block, at[long], value[long])
+    return value, behind
+
+
+def varints_behind_tags(block: Block, at: I64, word: U64) -> tuple[U64, I64]:
+    """As `varints`, of numbers behind tags of one byte: `word` is what was read at the tags. It is used up."""
+    word >>= _BYTE
+    own, most = _own_bits(word)
+    at += 1
+    behind = at + _bytes_of(own)
+    long = np.flatnonzero(own == _ALL) if most == _ALL else None
+    own &= word
+    value = _squeezed(own, most)
+    if long is not None:  # eight bytes do not hold the tag and a number of as many
+        value[long], behind[long] = varints(block, at[long])
     return value, behind
 
 
 def behind_varints(block: Block, at: I64) -> I64:
     """The positions behind the varints at `at` (at least -1, see `varints`), without their values."""
     word = block.words[at]
-    stop = ~word & _STOPS
-    below = (stop & (~stop + _ONE)) - _ONE
-    behind = at + ((np.bitwise_count(below) + np.uint8(1)) >> np.uint8(3))
-    long = np.flatnonzero(stop == 0)
-    if long.size:
-        _, behind[long] = _long_varints(block, at[long], word[long])
+    own, most = _own_bits(word)
+    behind = at + _bytes_of(own)
+    if most == _ALL:
+        long = np.flatnonzero((word & _STOPS) == _STOPS)
+        if long.size:
+            _, behind[long] = _long_varints(block, at[long], word[long])
     return behind
 
 
-def _squeeze(word: U64) -> U64:
-    """Eight groups of seven bits, one a byte, made one number of 56 bits."""
-    word = (word & np.uint64(0x007F007F007F007F)) | ((word & np.uint64(0x7F007F007F007F00)) >> np.uint64(1))
-    word = (word & np.uint64(0x00003FFF00003FFF)) | ((word & np.uint64(0x3FFF00003FFF0000)) >> np.uint64(2))
-    return (word & np.uint64(0x0FFFFFFF)) | ((word & np.uint64(0x0FFFFFFF00000000)) >> np.uint64(4))
+def _own_bits(word: U64) -> tuple[U64, np.uint64]:
+    """Which bits of each word are of its first varint (all, if none ends in it), and of the longest of them all."""
+    own = ~word
+    own &= _STOPS
+    own ^= own - _ONE
+    return own, own.max() if own.size else _ONE
+
+
+def _bytes_of(own: U64) -> U8:
+    bits = np.bitwise_count(own)
+    bits >>= np.uint8(3)
+    return bits
+
+
+def _squeezed(word: U64, most: np.uint64) -> U64:
+    """Up to eight groups of seven bits, one a byte, made one number of 56 bits, in place. `most`: the bits that are used."""
+    if most <= 0xFF:
+        return word
+    high = word & np.uint64(0x7F007F007F007F00)
+    high >>= _ONE
+    word &= np.uint64(0x007F007F007F007F)
+    word |= high
+    if most <= 0xFFFF:
+        return word
+    np.bitwise_and(word, np.uint64(0x3FFF00003FFF0000), out=high)
+    high >>= np.uint64(2)
+    word &= np.uint64(0x00003FFF00003FFF)
+    word |= high
+    if most <= 0xFFFFFFFF:
+        return word
+    np.bitwise_and(word, np.uint64(0x0FFFFFFF00000000), out=high)
+    high >>= np.uint64(4)
+    word &= np.uint64(0x0FFFFFFF)
+    word |= high
+    return word
 
 
 def _long_varints(block: Block, at: I64, low56: U64) -> tuple[U64, I64]:
