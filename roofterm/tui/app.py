@@ -8,16 +8,19 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import msgspec
+from rich.console import RenderableType
 from rich.style import Style
+from textual._compositor import CompositorUpdate
 from textual.app import App, SystemCommand
 from textual.binding import BindingType
 from textual.command import CommandPalette
-from textual.events import Event, Key
+from textual.events import Event, Key, Resize
 from textual.filter import Monochrome, NoColor
 from textual.geometry import Size
 from textual.screen import Screen
@@ -35,6 +38,7 @@ from roofterm.tui.options import Options
 from roofterm.tui.recent import remember
 from roofterm.tui.screens.loading import LoadingScreen
 from roofterm.tui.screens.too_small import LEAST
+from roofterm.tui.thrifty import Changes, TerminalCells
 from roofterm.tui.widgets.glyphs import CategoryKey, Look
 from roofterm.tui.widgets.line_widget import LineWidget
 
@@ -86,6 +90,7 @@ class RooftermApp(App[None]):
         self.paths = list(paths)
         self.opened = opened
         self.desk = Desk()
+        self._cells = TerminalCells()
         self.problem: str | None = None
         self.fault: Exception | None = None
         self.look = Look(self.capabilities.glyphs, colour != "none")
@@ -243,6 +248,27 @@ class RooftermApp(App[None]):
         except OSError as fault:
             return f"copied, if tmux lets it through ({fault.strerror})"
         return f"copied, also to {folder / 'copied.txt'}"
+
+    def _display(self, screen: Screen[Any], renderable: RenderableType | CompositorUpdate | None) -> None:
+        """As Textual has it, but only what the terminal does not show already is sent."""
+        shown = Changes(renderable, self._cells, self.size.width) if isinstance(renderable, CompositorUpdate) else renderable
+        super()._display(screen, cast(RenderableType, shown))
+
+    def on_resize(self, event: Resize) -> None:
+        """What a terminal cuts off, brings back or showed to another program in between is its own affair."""
+        self._cells.forget()
+        if event.size == self.size:  # else Textual draws everything anew
+            self.screen.refresh()
+
+    @contextmanager
+    def drawn_at_once(self) -> Iterator[None]:
+        """What is drawn meanwhile is sent at the end, and not piece by piece."""
+        self._cells.hold()
+        try:
+            yield
+        finally:
+            self._cells.release()
+            self._display(self.screen, Changes(None, self._cells, self.size.width))
 
     def next_theme(self) -> str:
         """Go to the next theme; without colours there is only one."""

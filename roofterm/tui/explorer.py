@@ -29,7 +29,6 @@ from roofterm.tui.opened import Opened
 from roofterm.tui.page import Page
 from roofterm.tui.screens.too_small import TooSmall
 from roofterm.tui.state import History, Selection, ViewState, changed, cleared, cycled, is_limited, limits_text
-from roofterm.tui.thrifty import ThriftyCompositor
 from roofterm.tui.widgets.filter_bar import PROMPT_CELLS, FilterBar
 from roofterm.tui.widgets.footer import Footer
 from roofterm.tui.widgets.header import Header, Tabs
@@ -58,7 +57,6 @@ class Explorer(Screen[None], inherit_bindings=False):
     def __init__(self, opened: Opened, kept: KeptView | None = None) -> None:
         """`kept`: where this profile was left, and its marks."""
         super().__init__()
-        self._compositor = ThriftyCompositor()
         self.opened = opened
         self._bindings = BindingsMap(keymap.bindings(keymap.program_actions(opened.options.keys)))
         self._kept = kept

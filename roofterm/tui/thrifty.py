@@ -1,123 +1,127 @@
 """Sends only the cells that are not on the terminal already.
 
-Textual sends whatever was drawn anew, alike or not, and a line always from where its widget begins. Its compositor is no
-public part of it, so all that is taken of it is taken here.
+Textual sends whatever was drawn anew, alike or not, a line always from where its widget begins, and a screen that opens over
+another one whole. Its updates are no public part of it, so all that is taken of them is taken here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-
+from rich.color import ColorSystem
 from rich.console import Console
-from rich.style import Style
-from textual._compositor import ChopsUpdate, Compositor, LayoutUpdate
+from textual._compositor import ChopsUpdate, CompositorUpdate, LayoutUpdate
 from textual.strip import Strip
 
 from roofterm.text.safe import cell_width
+from roofterm.tui.escape_codes import PLAIN, Cell, Writer, blank, codes_of
 
-Cell = tuple[str, Style | None]
-"""A character and its style; the second cell of a wide character holds an empty text."""
-
-SPARED_CELLS = 24
-"""Cells alike between two differences that are worth the bytes of another move and another style."""
-
-_UNKNOWN: Cell = ("\0", None)
+_UNKNOWN: Cell = ("\0", "")
+"""Unlike any that is drawn."""
 
 
-class ThriftyCompositor(Compositor):
-    """As Textual has it, but what it sends is told from what it has sent."""
+class TerminalCells:
+    """What is drawn, by all screens together, and what of it the terminal shows."""
 
     def __init__(self) -> None:
-        super().__init__()
+        self.width = 0
+        """cells of a line; a line that is drawn only in part is filled up to it"""
+        self._drawn: dict[int, list[Cell]] = {}
         self._sent: dict[int, list[Cell]] = {}
-        """the cells of each line as they were sent last"""
-        self._sent_at = self.size
+        self._touched: set[int] = set()
+        """lines that were drawn on since they were sent"""
+        self._held = 0
 
-    def render_full_update(self, simplify: bool = False) -> LayoutUpdate:
-        whole = super().render_full_update(simplify)
-        return WholeUpdate([Strip.join(line) for line in whole.strips], whole, self._sent)
-
-    def render_partial_update(self) -> ChopsUpdate | None:
-        if self.size != self._sent_at:  # what a terminal cuts off and brings back is its own affair
-            self._sent.clear()
-            self._sent_at = self.size
-        update = super().render_partial_update()
-        return None if update is None else PartUpdate(update, self._sent, self.size.width)
-
-
-class WholeUpdate(LayoutUpdate):
-    """Everything: what the terminal shows is not known, or no longer."""
-
-    def __init__(self, lines: list[Strip], whole: LayoutUpdate, sent: dict[int, list[Cell]]) -> None:
-        super().__init__([[line] for line in lines], whole.region)
-        self._lines = lines
-        self._sent = sent
-
-    def render_segments(self, console: Console) -> str:
+    def forget(self) -> None:
+        """What the terminal shows is not known any more: all is sent when it is drawn the next time."""
+        self._drawn.clear()
         self._sent.clear()
-        for y, line in enumerate(self._lines):
-            cells = cells_of(line)
-            self._sent[y] = cells if len(cells) == line.cell_length else []  # else its width only the terminal knows
-        return super().render_segments(console)
+        self._touched.clear()
+
+    def hold(self) -> None:
+        """Send nothing before `release`: what is drawn until then is sent at once."""
+        self._held += 1
+
+    def release(self) -> None:
+        self._held -= 1
+
+    def draw(self, x: int, y: int, strip: Strip, console: Console) -> None:
+        """Put a strip in its place."""
+        cells = cells_of(strip, console)
+        line = self._drawn.setdefault(y, [])
+        line += [_UNKNOWN] * (max(self.width, x + len(cells)) - len(line))
+        line[x : x + len(cells)] = cells
+        _mend(line, x)
+        _mend(line, x + len(cells))
+        self._touched.add(y)
+
+    def changes(self) -> str:
+        """What brings the terminal up to date."""
+        if self._held:
+            return ""
+        writer = Writer()
+        for y in sorted(self._touched):
+            new = self._drawn[y]
+            old = self._sent.setdefault(y, [])
+            old += [_UNKNOWN] * (len(new) - len(old))
+            writer.line(y, old, new)
+            self._sent[y] = [cell if cell[1] is not None else _UNKNOWN for cell in new]
+        self._touched.clear()
+        return writer.text()
 
 
-class PartUpdate(ChopsUpdate):
-    """The cells that differ from what was sent last. Told while sending, since Textual throws some updates away."""
+class Changes(CompositorUpdate):
+    """An update of Textual's without what the terminal shows already. Told while sending, since Textual throws some updates away."""
 
-    def __init__(self, update: ChopsUpdate, sent: dict[int, list[Cell]], width: int) -> None:
-        super().__init__(update.chops, update.spans, update.chop_ends)
-        self._sent = sent
+    def __init__(self, update: CompositorUpdate | None, cells: TerminalCells, width: int) -> None:
+        """`update` is None where all is drawn already; `width` of the screen."""
+        self._update = update
+        self._cells = cells
         self._width = width
 
     def render_segments(self, console: Console) -> str:
-        return "".join(self._changes(console))
+        self._cells.width = self._width
+        if isinstance(self._update, LayoutUpdate):
+            x, y, width, _ = self._update.region
+            for at, line in enumerate(self._update.strips, y):
+                self._cells.draw(x, at, Strip.join(line).crop(0, width), console)
+        elif isinstance(self._update, ChopsUpdate):
+            self._draw_chops(self._update, console)
+        elif self._update is not None:
+            self._cells.forget()
+            return self._update.render_segments(console)
+        return self._cells.changes()
 
-    def _changes(self, console: Console) -> Iterator[str]:
-        for y, first, last in self.spans:
-            line = self._sent.setdefault(y, [])
-            line += [_UNKNOWN] * (self._width - len(line))
-            for end, (x, strip) in zip(self.chop_ends[y], self.chops[y].items(), strict=False):
+    def _draw_chops(self, update: ChopsUpdate, console: Console) -> None:
+        for y, first, last in update.spans:
+            for end, (x, strip) in zip(update.chop_ends[y], update.chops[y].items(), strict=False):
                 left, right = max(x, first), min(end, last)
-                if strip is None or left >= right:
-                    continue
-                part = strip if right - left == strip.cell_length else strip.crop(left - x, right - x)
-                cells = cells_of(part)
-                if len(cells) != right - left:  # text of a kind that only the terminal knows the width of
-                    line[left:right] = [_UNKNOWN] * (right - left)
-                    yield f"\x1b[{y + 1};{left + 1}H{part.render(console)}"
-                    continue
-                for start, stop in differences(line[left:right], cells):
-                    changed = part if stop - start == part.cell_length else part.crop(start, stop)
-                    yield f"\x1b[{y + 1};{left + start + 1}H{changed.render(console)}"
-                line[left:right] = cells
+                if strip is not None and left < right:
+                    part = strip if right - left == strip.cell_length else strip.crop(left - x, right - x)
+                    self._cells.draw(left, y, part, console)
 
 
-def cells_of(strip: Strip) -> list[Cell]:
-    """One entry a cell."""
+def _mend(line: list[Cell], at: int) -> None:
+    """Of a wide character that was cut in two before a cell, a blank is left, as on a terminal."""
+    before = line[at - 1] if at else _UNKNOWN
+    cut = at < len(line) and line[at][1] is not None and not line[at][0]
+    if cut and cell_width(before[0]) != 2:
+        line[at] = (" ", blank(line[at][1] or PLAIN))
+    elif not cut and before[1] is not None and cell_width(before[0]) == 2:
+        line[at - 1] = (" ", blank(before[1]))
+
+
+def cells_of(strip: Strip, console: Console) -> list[Cell]:
+    """One entry a cell. Text of a kind that only the terminal knows the width of is one entry, and the rest are empty."""
+    system = console._color_system or ColorSystem.TRUECOLOR
     cells: list[Cell] = []
     for text, style, _ in strip:
+        codes, on_blanks = codes_of(style, system)
         if text.isascii():
-            cells += [(char, style) for char in text]
-        else:
-            for char in text:
-                cells.append((char, style))
-                if cell_width(char) == 2:
-                    cells.append(("", style))
-    return cells
-
-
-def differences(old: list[Cell], new: list[Cell]) -> Iterable[tuple[int, int]]:
-    """First and one past the last cell of each stretch to send; no wide character is cut in two."""
-    if old == new:
-        return []
-    stretches: list[tuple[int, int]] = []
-    for at, (before, after) in enumerate(zip(old, new, strict=True)):
-        if before == after:
+            cells += [(char, on_blanks if char == " " else codes) for char in text]
             continue
-        start = at - 1 if at and not after[0] else at
-        stop = at + 2 if new[at + 1 : at + 2] and not new[at + 1][0] else at + 1
-        if stretches and start - stretches[-1][1] < SPARED_CELLS:
-            stretches[-1] = (stretches[-1][0], max(stretches[-1][1], stop))
-        else:
-            stretches.append((start, stop))
-    return stretches
+        for char in text:
+            cells.append((char, on_blanks if char == " " else codes))
+            if cell_width(char) == 2:
+                cells.append(("", codes))
+    if len(cells) == strip.cell_length:
+        return cells
+    return [(strip.render(console), None), *[("", None)] * (strip.cell_length - 1)]
