@@ -20,6 +20,7 @@ from textual._compositor import CompositorUpdate
 from textual.app import App, SystemCommand
 from textual.binding import BindingType
 from textual.command import CommandPalette
+from textual.driver import Driver
 from textual.events import Event, Key, Resize
 from textual.filter import Monochrome, NoColor
 from textual.geometry import Size
@@ -38,7 +39,7 @@ from roofterm.tui.options import Options
 from roofterm.tui.recent import remember
 from roofterm.tui.screens.loading import LoadingScreen
 from roofterm.tui.screens.too_small import LEAST
-from roofterm.tui.thrifty import Changes, TerminalCells
+from roofterm.tui.thrifty import Changes, DrawnBefore, TerminalCells
 from roofterm.tui.widgets.glyphs import CategoryKey, Look
 from roofterm.tui.widgets.line_widget import LineWidget
 
@@ -102,6 +103,15 @@ class RooftermApp(App[None]):
         for theme in themes.textual_themes():
             self.register_theme(theme)
         self.theme = self.theme_name
+
+    def get_driver_class(self) -> type[Driver]:
+        """As Textual chooses it; on a terminal of ours that answers `esc` at once."""
+        chosen = super().get_driver_class()
+        if chosen.__name__ != "LinuxDriver":
+            return chosen
+        from roofterm.tui.keyboard import PromptDriver
+
+        return PromptDriver
 
     # Opening
 
@@ -255,10 +265,16 @@ class RooftermApp(App[None]):
         super()._display(screen, cast(RenderableType, shown))
 
     def on_resize(self, event: Resize) -> None:
-        """What a terminal cuts off, brings back or showed to another program in between is its own affair."""
+        """What a terminal cuts off, brings back or showed of another program in between is its own affair."""
+        if event.size == self.size:
+            self.draw_anew()
+        else:  # Textual draws everything
+            self._cells.forget()
+
+    def draw_anew(self) -> None:
+        """Send the whole screen, whatever the terminal shows."""
         self._cells.forget()
-        if event.size == self.size:  # else Textual draws everything anew
-            self.screen.refresh()
+        self.screen.refresh()
 
     @contextmanager
     def drawn_at_once(self) -> Iterator[None]:
@@ -268,7 +284,7 @@ class RooftermApp(App[None]):
             yield
         finally:
             self._cells.release()
-            self._display(self.screen, Changes(None, self._cells, self.size.width))
+            self._display(self.screen, DrawnBefore())
 
     def next_theme(self) -> str:
         """Go to the next theme; without colours there is only one."""

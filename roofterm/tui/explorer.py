@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Literal, cast
 
@@ -166,13 +167,11 @@ class Explorer(Screen[None], inherit_bindings=False):
             page = self.opened.pages[self.state.screen](self.opened)
             page.display = not body.query(Page)
             await body.mount(page)
-        unseen = page.DRAWS_UNSEEN and not page.display
-        if unseen:
-            await self._answered(page)
-        for other in body.query(Page):
-            other.display = other is page
-        if not unseen:
+        if page.display:
             page.show(self.state)
+        else:
+            with self.app_.drawn_at_once():
+                await self._turn_to(page)
         if not self.query_one(FilterBar).has_class("-open"):
             self.set_focus(page.focus_target(), scroll_visible=False)
         self._screen_shown = self.state.screen
@@ -192,6 +191,19 @@ class Explorer(Screen[None], inherit_bindings=False):
         ahead, self._keys_ahead = self._keys_ahead, []
         for event in ahead:
             self.app.post_message(Key(event.key, event.character))
+
+    async def _turn_to(self, page: Page) -> None:
+        """Bring a page in the place of the one shown."""
+        if page.DRAWS_UNSEEN:
+            await self._answered(page)
+        for other in self.query(Page):
+            other.display = other is page
+        if not page.DRAWS_UNSEEN:
+            await self._answered(page)
+        drawn = asyncio.Event()
+        self.call_after_refresh(drawn.set)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(drawn.wait(), PATIENCE_SECONDS)
 
     async def _answered(self, page: Page) -> None:
         """Until the page has what it shows, but not for long: so a new screen is sent once, and not empty before."""
@@ -377,6 +389,9 @@ class Explorer(Screen[None], inherit_bindings=False):
 
     def action_theme(self) -> None:
         self.notice(f"theme {self.app_.next_theme()}")
+
+    def action_redraw(self) -> None:
+        self.app_.draw_anew()
 
     def action_help(self) -> None:
         from roofterm.tui.screens.help import HelpScreen

@@ -69,6 +69,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("marks", "'", "marks", "go to a mark"),
     Action("open.other", "o", "open_other", "open another profile"),
     Action("theme", "T", "theme", "next theme: dark, light, contrast, colorblind, ansi"),
+    Action("redraw", "ctrl+l", "redraw", "draw the screen anew, if something else wrote on it"),
     Action("help", "? f1", "help", "this help", short="help", weight=1),
     Action("palette", "ctrl+p :", "palette", "find any action by name"),
     Action("quit", "q", "app.leave", "quit", short="quit", weight=0),

@@ -68,11 +68,15 @@ class TerminalCells:
         return writer.text()
 
 
+class DrawnBefore(CompositorUpdate):
+    """An update without anything new: what was held back is sent."""
+
+
 class Changes(CompositorUpdate):
     """An update of Textual's without what the terminal shows already. Told while sending, since Textual throws some updates away."""
 
-    def __init__(self, update: CompositorUpdate | None, cells: TerminalCells, width: int) -> None:
-        """`update` is None where all is drawn already; `width` of the screen."""
+    def __init__(self, update: CompositorUpdate, cells: TerminalCells, width: int) -> None:
+        """`width` of the screen."""
         self._update = update
         self._cells = cells
         self._width = width
@@ -85,7 +89,7 @@ class Changes(CompositorUpdate):
                 self._cells.draw(x, at, Strip.join(line).crop(0, width), console)
         elif isinstance(self._update, ChopsUpdate):
             self._draw_chops(self._update, console)
-        elif self._update is not None:
+        elif not isinstance(self._update, DrawnBefore):
             self._cells.forget()
             return self._update.render_segments(console)
         return self._cells.changes()

@@ -9,13 +9,13 @@ import pytest
 from rich.console import Console
 from rich.segment import Segment
 from rich.style import Style
-from textual._compositor import ChopsUpdate, LayoutUpdate
+from textual._compositor import ChopsUpdate, CompositorUpdate, LayoutUpdate
 from textual.app import App, ComposeResult
 from textual.geometry import Region
 from textual.strip import Strip
 
 from roofterm.tui.escape_codes import change, differences
-from roofterm.tui.thrifty import Changes, TerminalCells, cells_of
+from roofterm.tui.thrifty import Changes, DrawnBefore, TerminalCells, cells_of
 from roofterm.tui.widgets.line_widget import LineWidget
 from tests.tui.harness import make_app
 
@@ -63,7 +63,7 @@ class Terminal:
     def part(self, chops: list[dict[int, Strip]], spans: list[tuple[int, int, int]]) -> str:
         return self.show(ChopsUpdate(chops, spans, [[*list(chop)[1:], WIDTH] for chop in chops]))
 
-    def show(self, update: LayoutUpdate | ChopsUpdate | None) -> str:
+    def show(self, update: CompositorUpdate) -> str:
         text = Changes(update, self.sent, WIDTH).render_segments(CONSOLE)
         self.stream.feed(text)
         return text
@@ -171,7 +171,7 @@ def test_what_is_held_back_is_sent_at_the_end_in_its_last_form():
     assert terminal.whole([line(("y" * WIDTH, STYLES[0]))] * HEIGHT) == ""
     assert terminal.whole([line(("x" * 59 + "z", STYLES[0])), *lines[1:]]) == ""
     terminal.sent.release()
-    assert terminal.show(None) == "\x1b[1;60H\x1b[31mz\x1b[m"
+    assert terminal.show(DrawnBefore()) == "\x1b[1;60H\x1b[31mz\x1b[m"
 
 
 def test_text_whose_width_only_the_terminal_knows_is_sent_as_it_is():
