@@ -32,6 +32,7 @@ def figures_of(opened: Opened, facts: Facts, status: str, kernels: Rows, categor
         findings=list(facts.findings[:MOST_FINDINGS]),
         kernels=first_rows(kernels),
         categories=first_rows(categories),
+        xla=facts.xla,
     )
 
 

@@ -21,7 +21,7 @@ from roofterm.analysis.digest import StepDigest
 from roofterm.analysis.scope import STEADY
 from roofterm.config_file import config_path
 from roofterm.hardware.store import store_path
-from roofterm.results import Coverage, DeviceInfo, Finding, StepRow, Summary, WarningInfo
+from roofterm.results import Coverage, DeviceInfo, Finding, StepRow, Summary, WarningInfo, XlaOverview
 from roofterm.tui.options import Options
 from roofterm.tui.state_files import folder_in, write_whole
 from roofterm.tui.widgets.records import Records
@@ -29,7 +29,7 @@ from roofterm_parsers.errors import ProfileError
 from roofterm_parsers.inputs import Input
 from roofterm_parsers.listing import list_named
 
-FORMAT = 1
+FORMAT = 2
 MOST_BYTES = 2 << 20
 """of one profile's figures; those of more steps than fit are not kept"""
 MOST_FILES = 200
@@ -76,6 +76,7 @@ class KeptFigures(msgspec.Struct, frozen=True):
     kernels: KeptTable
     """the first table: of host ops where no device worked"""
     categories: KeptTable
+    xla: XlaOverview | None = None
 
 
 def key_of(paths: Sequence[str], options: Options) -> str | None:

@@ -120,7 +120,8 @@ def _absent(study: Study, steps: list[StepRow]) -> dict[str, str]:
     if len(study.profile.sources) < 2:
         absent["ranks"] = "one rank alone; open a folder of ranks, or several files"
     if not study.profile.memory.height:
-        absent["memory"] = "no memory recorded: profile_memory=True"
+        compiled = study.profile.hlo_ops.height > 0
+        absent["memory"] = "no allocator recorded anything in this profile" if compiled else "no memory recorded: profile_memory=True"
     return absent
 
 

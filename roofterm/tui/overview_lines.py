@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 from roofterm.analysis.digest import StepDigest, steps_counted, whole_breakdown
 from roofterm.report.breakdown import mean_breakdown
-from roofterm.results import Coverage, DeviceInfo, Finding, StepRow, Summary, WarningInfo
+from roofterm.results import Coverage, DeviceInfo, Finding, StepRow, Summary, WarningInfo, XlaOverview
 from roofterm.text.safe import safe_text
 from roofterm.text.units import UNKNOWN, count, duration_us, pct, si
 from roofterm.tui.finding_target import target_of
@@ -26,6 +27,8 @@ LABEL = 9
 FLAGS = (("record_shapes", "shapes"), ("with_stack", "stacks"), ("profile_memory", "memory"), ("with_flops", "flops"))
 WARNINGS = Target("warnings")
 """leads to the list of warnings, which is no screen of its own"""
+XPROF = Target("xprof")
+"""leads to all that XProf's overview says, likewise"""
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,12 @@ class Facts:
     findings: Sequence[Finding]
     against: str = ""
     """what a comparison with a baseline comes to; empty: there is none"""
+    xla: XlaOverview | None = None
+    """what XProf's overview says; None: of no XPlane profile, or not known yet"""
+
+    @property
+    def of_xla(self) -> bool:
+        return self.xla is not None or any(getattr(source, "format", "") == "xplane" for source in self.sources)
 
 
 def short_step(name: str) -> str:
@@ -59,8 +68,16 @@ class Writer:
         self.dot = " | " if look.ascii else " · "
 
     def profile_lines(self) -> list[Line]:
-        """Lines 1 to 8: health, device, step, busy, the breakdown with its legend, launches, communication."""
-        lines = [self.health(), self.device(), self.step(), self.busy(), *self.breakdown(), self.launches(), self.communication()]
+        """Lines 1 to 8: health, device, step, busy, the breakdown with its legend, launches, communication; of XLA's input too.
+
+        What a profile of the CPU alone, or of a TPU, has no such figure for says another instead.
+        """
+        s = self.facts.summary
+        busy = self.busy() if s.kernels or not self.facts.of_xla else self.host()
+        launches = self.duty() if self.facts.xla is not None and self.facts.xla.hardware == "TPU" else self.launches()
+        lines = [self.health(), self.device(), self.step(), busy, *self.breakdown(), launches, self.communication()]
+        if self.facts.of_xla:
+            lines.append(self.input())
         return [*lines, self.against()] if self.facts.against else lines
 
     def health(self) -> Line:
@@ -68,7 +85,11 @@ class Writer:
         state: Piece = (
             (f"mended in {count(f.mended)} ways" if f.mended > 1 else "mended", self.p.warn) if f.mended else ("whole", self.p.good)
         )
-        unlinked = f" ({count(s.unlinked_kernels)} without launch)" if s.unlinked_kernels else ""
+        unlinked = (
+            f" ({count(s.unlinked_kernels)} without launch)"
+            if s.unlinked_kernels and (s.unlinked_kernels < s.kernels or not self.facts.of_xla)
+            else ""
+        )
         parts = [f"{count(s.slices)} slices", f"{count(s.kernels)} kernels{unlinked}"]
         if s.ranks and s.ranks > 1:
             parts.append(f"{s.ranks} ranks")
@@ -113,6 +134,37 @@ class Writer:
             parts.append(f"roofline covers {pct(coverage.modelled_pct)} of busy time")
         return self._parts("busy", (pct(busy), self.p.strong), parts, Target("timeline"))
 
+    def host(self) -> Line:
+        """Where no device worked: how busy the host was."""
+        counted, _ = steps_counted(self.facts.steps)
+        known = [row.host_busy_pct for row in counted if row.host_busy_pct is not None]
+        first = f"{pct(fmean(known))} of a step busy" if known else UNKNOWN
+        coverage = self.facts.coverage
+        covered = coverage is not None and coverage.modelled_pct is not None
+        parts = [f"roofline covers {pct(coverage.modelled_pct)} of its work"] if coverage is not None and covered else []
+        return self._parts("host", (first, self.p.strong), parts, Target("ops", by="op"))
+
+    def duty(self) -> Line:
+        """Of a TPU: how XProf says that it was used."""
+        xla = self.facts.xla
+        assert xla is not None
+        waits = {"infeed": xla.infeed_us, "outfeed": xla.outfeed_us, "transfers": xla.host_transfer_us}
+        spent = [f"{name} {duration_us(us)}" for name, us in waits.items() if us]
+        parts = [f"idle {pct(xla.device_idle_pct)}", *(spent or ["no infeed or outfeed"])]
+        if xla.mxu_pct is not None:
+            parts.append(f"matrix units {pct(xla.mxu_pct)}")
+        parts.append(f"{pct(xla.device_op_pct)} of ops on device")
+        return self._parts("xprof", (f"duty cycle {pct(xla.duty_cycle_pct)}", self.p.strong), parts, XPROF)
+
+    def input(self) -> Line:
+        """XProf's verdict on the input pipeline."""
+        xla = self.facts.xla
+        if xla is None:
+            return self._line("input", [("adding up ...", self.p.muted)], None)
+        pipeline = xla.input_pipeline
+        style = {"high": self.p.bad, "moderate": self.p.warn}.get(pipeline.verdict or "", self.p.text if pipeline.verdict else self.p.muted)
+        return self._line("input", [(shown(pipeline.statement, self.width - LABEL - 1, self.look), style)], XPROF)
+
     def breakdown(self) -> list[Line]:
         counted, _ = steps_counted(self.facts.steps)
         shares = mean_breakdown(counted) if counted else whole_breakdown(self.facts.summary)
@@ -126,6 +178,8 @@ class Writer:
         s, d = self.facts.summary, self.facts.digest
         mean = s.kernel_us / s.kernels if s.kernels else None
         first = f"{count(round(d.launches))} a step" if d.launches is not None else UNKNOWN
+        if not s.kernels and self.facts.of_xla:
+            return self._parts("busiest", (safe_text(s.cpu_top or UNKNOWN, 50), self.p.strong), [], Target("ops", by="op"))
         parts = [f"mean kernel {duration_us(mean)}", f"host waits in syncs {duration_us(s.sync_us)}"]
         if s.cpu_top:
             parts.append(f"busiest op {safe_text(s.cpu_top, 24)}")

@@ -132,6 +132,9 @@ class FakeStudy:
     def memory_ops(self, window_ps: tuple[int, int] | None = None) -> pl.DataFrame:
         return fake_memory.ops()
 
+    def xla_overview(self) -> None:
+        return None
+
     @property
     def nests(self) -> bool:
         return False

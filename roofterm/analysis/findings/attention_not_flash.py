@@ -39,7 +39,10 @@ def attention_not_flash(e: Evidence) -> Finding | None:
     }
     title = f"Attention is not fused: {places / e.count:,.0f} times a softmax between two products"
     advice = (
-        'Use torch.nn.functional.scaled_dot_product_attention (attn_implementation="sdpa" or "flash_attention_2"), and check that '
+        'Use jax.nn.dot_product_attention(implementation="cudnn") or a Pallas kernel (splash attention on TPUs), and check that mask, type '
+        "and head size allow it."
+        if e.is_xla
+        else 'Use torch.nn.functional.scaled_dot_product_attention (attn_implementation="sdpa" or "flash_attention_2"), and check that '
         "mask, type and "
         "head size allow its flash or efficient kernel."
     )

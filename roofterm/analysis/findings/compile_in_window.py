@@ -57,12 +57,19 @@ def compile_in_window(e: Evidence) -> Finding | None:
     }
     where = f" in {', '.join(steps[:3])}{' ...' if len(steps) > 3 else ''}" if steps else ""
     title = f"Compilation inside the window: {duration_us(total / US)}{where}"
-    advice = (
-        "Compile before the window (call the model once for each shape), keep shapes static or mark them dynamic, and keep the cache "
-        "(TORCHINDUCTOR_FX_GRAPH_CACHE=1, jax_compilation_cache_dir); if it comes again in later steps, look for recompilations with "
-        "TORCH_LOGS=recompiles."
-    )
+    advice = _IN_XLA if e.is_xla else _IN_TORCH
     return e.finding_once(title, stake, whole, evidence, advice, view="timeline", filter=f'name:"{evidence["longest"]}"')
+
+
+_IN_TORCH = (
+    "Compile before the window (call the model once for each shape), keep shapes static or mark them dynamic, and keep the cache "
+    "(TORCHINDUCTOR_FX_GRAPH_CACHE=1, jax_compilation_cache_dir); if it comes again in later steps, look for recompilations with "
+    "TORCH_LOGS=recompiles."
+)
+_IN_XLA = (
+    "Compile before the window (call the function once for each shape), pad inputs to few shapes, and keep the cache "
+    "(jax_compilation_cache_dir); if it comes again in later steps, jax_explain_cache_misses and jax_log_compiles say why."
+)
 
 
 def _busy(e: Evidence, source: int) -> Intervals:

@@ -105,6 +105,11 @@ class Evidence:
         rows = self.spans.with_columns(device=pl.col("device").cast(pl.Int64).fill_null(-1))
         return {int(key[0]): union(group["start_ps"].to_numpy(), group["end_ps"].to_numpy()) for key, group in rows.group_by("device")}
 
+    @property
+    def is_xla(self) -> bool:
+        """Whether what ran was compiled by XLA: advice then speaks of JAX."""
+        return not self.study.is_torch and self.profile.hlo_ops.height > 0
+
     # The device
 
     @cached_property

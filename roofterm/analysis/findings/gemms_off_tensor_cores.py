@@ -76,6 +76,8 @@ def gemms_off_tensor_cores(e: Evidence) -> Finding | None:
 
 def _advice(e: Evidence, dtype: str | None) -> str:
     device = e.study.device
+    if dtype in (None, "fp32") and e.is_xla:
+        return 'Compute in bf16 (dtype=jnp.bfloat16), or let fp32 products run at jax.default_matmul_precision("tensorfloat32").'
     if dtype in (None, "fp32"):
         if device is not None and "tf32" in device.peaks:
             return 'Allow TF32 (torch.set_float32_matmul_precision("high"), torch.backends.cudnn.allow_tf32=True) or use autocast to bf16.'

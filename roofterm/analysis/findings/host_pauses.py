@@ -46,7 +46,7 @@ def host_pauses(e: Evidence) -> Finding | None:
     }
     title = f"Host pauses: the device waits for stretches of 1 ms and more, most of all in {name}"
     advice = (
-        "Record with with_stack=True to see what the host does there."
+        f"Record {'with the Python tracer (python_tracer_level=1)' if e.is_xla else 'with_stack=True'} to see what the host does there."
         if top["name"] is None
         else f"Take {name} off the way between launches: do it in a thread or less often, before the step, or while the device works."
     )

@@ -37,9 +37,10 @@ def layout_changes(e: Evidence) -> Finding | None:
         "worst_op": e.text(ops["op_name"][0]) if ops.height else None,
     }
     title = f"Layout changes: {rows.height / e.count:,.0f} transposes, most of all {e.short(names['name'][0])}"
-    advice = (
-        "Keep one layout through the model: model.to(memory_format=torch.channels_last) with inputs alike for convolutions, contiguous "
-        "operands in "
-        "the order that the kernels want."
+    how = (
+        "dimension_numbers (NHWC) of convolutions in the order in which the data comes"
+        if e.is_xla
+        else "model.to(memory_format=torch.channels_last) with inputs alike for convolutions"
     )
+    advice = f"Keep one layout through the model: {how}, contiguous operands in the order that the kernels want."
     return e.finding(title, stake, "compute", evidence, advice, view="ops", filter="cat:layout")

@@ -65,9 +65,11 @@ def many_small_kernels(e: Evidence) -> Finding | None:
         f"Many small kernels: {short.height / e.count:,.0f} of {kernels.height / e.count:,.0f} take less than 10 us, with gaps before them"
     )
     advice = (
-        "Merge them: torch.compile, fused or foreach versions of the ops, a larger batch; capture the step in a CUDA/HIP graph to "
-        "shorten the "
-        "gaps that remain."
+        "Merge them: one jit over the whole step, a larger batch, lax.scan for loops; command buffers "
+        "(--xla_gpu_enable_command_buffer) shorten the gaps that remain."
+        if e.is_xla
+        else "Merge them: torch.compile, fused or foreach versions of the ops, a larger batch; capture the step in a CUDA/HIP graph to "
+        "shorten the gaps that remain."
     )
     return e.finding(title, stake, "idle", evidence, advice, view="ops", filter="dur<10us")
 

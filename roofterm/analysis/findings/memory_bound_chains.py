@@ -88,8 +88,7 @@ def memory_bound_chains(e: Evidence) -> Finding | None:
         "worst_chain_us": e.mean_us(worst["inside_ps"]),
     }
     title = f"Memory-bound chains: {kernels_of} elementwise, norm and copy kernels take {e.time(taken)}"
-    advice = (
-        f"Fuse them: torch.compile, or a fused kernel for the longest chain ({' > '.join(e.short(name) for name in worst['names'][:4])}"
-        f"{' ...' if len(worst['names']) > 4 else ''}, {worst['len'] / e.count:,.0f} times)."
-    )
+    longest = f"{' > '.join(e.short(name) for name in worst['names'][:4])}{' ...' if len(worst['names']) > 4 else ''}"
+    how = "one jit over them" if e.is_xla else "torch.compile"
+    advice = f"Fuse them: {how}, or a fused kernel for the longest chain ({longest}, {worst['len'] / e.count:,.0f} times)."
     return e.finding(title, stake, "compute", evidence, advice, view="ops", filter="cat:elementwise|norm|reduction|copy|softmax")

@@ -118,7 +118,7 @@ def finding_details(finding: Finding) -> Details:
     """What to do, then the evidence by its names, then the rule: what it asks and how it judges."""
     stake = duration_us(finding.time_at_stake_us)
     if finding.share_of_step_pct is not None:
-        stake += f", {pct(finding.share_of_step_pct)} of the step"
+        stake += f", {pct(finding.share_of_step_pct)} of the {finding.evidence.get('per', 'step')}"
     facts = [
         Fact("severity", finding.severity),
         Fact("at stake", stake, definition("time_at_stake_us")),

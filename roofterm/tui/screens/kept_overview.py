@@ -36,7 +36,7 @@ class KeptOverview(Container):
 
     def _draw_lines(self) -> None:
         k = self._kept
-        known = Facts(k.sources, k.warnings, k.mended, k.summary, k.devices, k.steps, k.digest, k.coverage, k.findings)
+        known = Facts(k.sources, k.warnings, k.mended, k.summary, k.devices, k.steps, k.digest, k.coverage, k.findings, xla=k.xla)
         draw_lines(self, known, k.numbers_of_rows)
 
 

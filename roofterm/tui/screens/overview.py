@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from textual.events import Resize
 
 from roofterm.analysis.filters import parse
-from roofterm.results import Finding, Roofline
+from roofterm.results import Finding, Roofline, XlaOverview
 from roofterm.text.units import count
 from roofterm.tui.columns import NOUNS, columns_of
 from roofterm.tui.exporting import Export, rows_export
@@ -18,7 +18,7 @@ from roofterm.tui.keeping import figures_of
 from roofterm.tui.kept_figures import keep_figures
 from roofterm.tui.messages import EdgeReached
 from roofterm.tui.opened import Opened
-from roofterm.tui.overview_lines import WARNINGS, Facts
+from roofterm.tui.overview_lines import WARNINGS, XPROF, Facts
 from roofterm.tui.overview_parts import LOW, PARTS, Tabled, compose_parts, draw_lines, draw_tables
 from roofterm.tui.page import Page
 from roofterm.tui.rows import Rows, table_rows
@@ -27,7 +27,11 @@ from roofterm.tui.widgets.detail import Details, Fact
 from roofterm.tui.widgets.line_widget import LineWidget
 from roofterm.tui.widgets.lines import LineList
 from roofterm.tui.widgets.table import VirtualTable
+from roofterm.tui.xla_details import xla_details
 from roofterm_parsers.profile import Warning
+
+REMARKS = ("no-device", "hlo-no-rule")
+"""Codes of warnings that say what a whole file lacks: nothing was mended"""
 
 
 class OverviewPage(Page):
@@ -51,10 +55,10 @@ class OverviewPage(Page):
         self._kernels, self._categories, self._part = await desk.ask(lambda: self._tables(state))
         self._draw_tables()
         if self._facts is None:
-            self._facts = self._known([], None, [])
+            self._facts = self._known([], None, [], None)
             self._draw_lines()  # first what is there already, then what takes longer
-            findings, roofline, warnings = await desk.ask(self._judged)
-            self._facts = self._known(findings, roofline, warnings)
+            findings, roofline, warnings, xla = await desk.ask(self._judged)
+            self._facts = self._known(findings, roofline, warnings, xla)
             whole = self.key(state) == self.key(ViewState()) and self.explorer.baseline is None
             if whole and self.opened.figures_key is not None:
                 await desk.ask(self._keep)
@@ -113,7 +117,7 @@ class OverviewPage(Page):
         line = focused.line() if isinstance(focused, LineList) else None
         if line is None or line.target is None:
             self.explorer.notice("nothing more to open here")
-        elif line.target is WARNINGS:
+        elif line.target in (WARNINGS, XPROF):
             self.explorer.show_details()
         elif line.target.screen not in self.opened.pages:
             self.explorer.action_screen(line.target.screen)
@@ -121,7 +125,11 @@ class OverviewPage(Page):
             self.explorer.follow(line.target)
 
     def details(self) -> Details | None:
-        """All warnings: the evidence of the lines about health."""
+        """All warnings, the evidence of the lines about health; or all that XProf says, where the cursor is on a line of that."""
+        focused = self.screen.focused
+        line = focused.line() if isinstance(focused, LineList) else None
+        if line is not None and line.target is XPROF and self._facts is not None and self._facts.xla is not None:
+            return xla_details(self._facts.xla)
         warnings = self._facts.warnings if self._facts else []
         facts = [Fact(f"{warning.count} x", f"{warning.message} ({warning.code})") for warning in warnings]
         sources = [
@@ -136,9 +144,9 @@ class OverviewPage(Page):
         kernels = table_rows(study, self.opened.first_table, scope, wanted, by_time, self.opened.book, against)
         return kernels, table_rows(study, "category", scope, wanted, None, self.opened.book, against), study.selection(scope).text
 
-    def _judged(self) -> tuple[list[Finding], Roofline, list[Warning]]:
+    def _judged(self) -> tuple[list[Finding], Roofline, list[Warning], XlaOverview | None]:
         study = self.opened.study
-        return study.findings(), study.roofline(), study.warnings()
+        return study.findings(), study.roofline(), study.warnings(), study.xla_overview()
 
     def _keep(self) -> None:
         """Keep what is shown for the next time that this profile is opened."""
@@ -146,12 +154,21 @@ class OverviewPage(Page):
             kept = figures_of(self.opened, self._facts, self.status()[0], self._kernels, self._categories)
             keep_figures(self.opened.figures_key, kept)
 
-    def _known(self, findings: list[Finding], roofline: Roofline | None, warnings: list[Warning]) -> Facts:
+    def _known(self, findings: list[Finding], roofline: Roofline | None, warnings: list[Warning], xla: XlaOverview | None) -> Facts:
         o = self.opened
         known = warnings or o.study.profile.warnings
         coverage = roofline.coverage if roofline else None
         return Facts(
-            o.study.profile.sources, known, len(o.study.profile.warnings), o.summary, o.devices, o.steps, o.digest, coverage, findings
+            sources=o.study.profile.sources,
+            warnings=known,
+            mended=sum(warning.code not in REMARKS for warning in o.study.profile.warnings),
+            summary=o.summary,
+            devices=o.devices,
+            steps=o.steps,
+            digest=o.digest,
+            coverage=coverage,
+            findings=findings,
+            xla=xla,
         )
 
     def _draw_tables(self) -> None:
