@@ -12,7 +12,7 @@ from roofterm.analysis.intervals import I64, Intervals, covered, union, without
 from roofterm_parsers.profile import Kind, Profile, TrackKind
 
 ENOUGH = 0.95
-"""Share of kernel time whose grid must be known; with less, the efficiency is unknown."""
+"""Share of kernel time of which the grid, or the unit it runs on, must be known; with less, the figure is unknown."""
 
 BUSY_KINDS = (Kind.OP, Kind.RUNTIME)
 """What a host thread works in. Annotations and Python frames say where it is, not that it works."""
@@ -79,15 +79,19 @@ class _Line:
     def __init__(self, kernels: pl.DataFrame) -> None:
         start, end = kernels["start_ps"].to_numpy(), kernels["end_ps"].to_numpy()
         known = kernels["blocks_per_unit"].is_not_null().to_numpy()
+        told = kernels["tensor_core"].is_not_null().to_numpy()
         tensor = kernels["tensor_core"].fill_null(False).to_numpy()
         edges = edges_of(start, end)
         self._all = level(edges)
         self._tensor = level(edges, chosen=tensor)
+        self._told = self._all if told.all() else level(edges, chosen=told)
         self._known = self._all if known.all() else level(edges, chosen=known)
         self._filled = level(edges, kernels["blocks_per_unit"].fill_null(0.0).to_numpy(), chosen=known, most=1.0)
 
     def tensor_share(self, start: I64, end: I64) -> NDArray[np.float64]:
-        return _share(self._tensor.between(start, end), self._all.between(start, end))
+        told, whole = self._told.between(start, end), self._all.between(start, end)
+        share = _share(self._tensor.between(start, end), whole)
+        return np.where(told >= ENOUGH * whole, share, np.nan)
 
     def efficiency(self, start: I64, end: I64) -> NDArray[np.float64]:
         known, whole = self._known.between(start, end), self._all.between(start, end)

@@ -282,3 +282,11 @@ def test_types_of_hlo() -> None:
     assert hlo_dtype(None, "%fusion.1 = (bf16[8,128]{1,0}, f32[8]) fusion(...)") == "bf16"
     assert hlo_dtype("f8e4m3fn", None) == "fp8"
     assert hlo_dtype(None, None) is None
+
+
+def test_the_unit_of_an_op_of_a_tpu_is_unknown() -> None:
+    """Its matrix and vector units work side by side in one op: neither yes nor no is told."""
+    build = Build(format="xplane", device_name="TPU v6 lite", device_kind="tpu")
+    build.kernel("fusion.1", 0, 10)
+    build.kernel("ampere_bf16_s16816gemm", 10, 10)
+    assert [told[2] for told in facts_of(build).values()] == [None, None]

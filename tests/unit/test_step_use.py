@@ -15,13 +15,15 @@ from roofterm_parsers.profile import Kind
 from tests.build import Build
 
 
-def use_of(build: Build, tensor: tuple[str, ...] = (), blocks: dict[str, float | None] | None = None) -> list[dict[str, Any]]:
-    """`tensor`: names of kernels on tensor cores; `blocks`: blocks per unit by kernel name."""
+def use_of(
+    build: Build, tensor: tuple[str, ...] = (), blocks: dict[str, float | None] | None = None, untold: tuple[str, ...] = ()
+) -> list[dict[str, Any]]:
+    """`tensor`: names of kernels on tensor cores, `untold`: of those that may be; `blocks`: blocks per unit by kernel name."""
     profile = build.profile()
     own = self_times(profile.slices["parent"].to_numpy(), profile.slices["start_ps"].to_numpy(), profile.slices["dur_ps"].to_numpy())
     work = device_work(profile, own, pl.DataFrame(schema={"slice": pl.UInt32, "work_class": pl.UInt8}))
     names = profile.names["text"].gather(profile.slices["name"].gather(work["slice"])).to_list()
-    flags = work.select("slice", tensor_core=pl.Series([name in tensor for name in names], dtype=pl.Boolean))
+    flags = work.select("slice", tensor_core=pl.Series([None if name in untold else name in tensor for name in names], dtype=pl.Boolean))
     sizes = work.select("slice", blocks_per_unit=pl.Series([(blocks or {}).get(name) for name in names], dtype=pl.Float64))
     frame = step_use(profile, work, step_windows(profile, work), flags, sizes)
     assert frame.schema == USE
@@ -36,6 +38,17 @@ def test_tensor_core_share_is_of_kernel_time():
     build.kernel("add", 40, 10, launch=build.call(4, 2))
     build.kernel("Memcpy DtoH", 50, 20, kind=Kind.COPY, launch=build.call(7, 2))
     assert use_of(build, tensor=("gemm",))[0]["tensor_core_pct"] == 75
+
+
+@pytest.mark.parametrize(("length", "share"), [(2, 75.0), (4, None)])
+def test_the_share_is_unknown_where_over_a_twentieth_of_kernel_time_may_be_either(length: int, share: float | None):
+    """Of 40 us of kernels 2 us (5 %) or 4 us (10 %) do not tell their unit."""
+    build = Build()
+    build.step(1, 0, 100)
+    build.kernel("gemm", 10, 30, launch=build.call(1, 2))
+    build.kernel("odd", 40, length, launch=build.call(4, 2))
+    build.kernel("add", 50, 10 - length, launch=build.call(7, 2))
+    assert use_of(build, tensor=("gemm",), untold=("odd",))[0]["tensor_core_pct"] == share
 
 
 def test_sm_efficiency_adds_running_kernels_up_to_one_block_a_unit():

@@ -130,12 +130,21 @@ def kernel_facts(profile: Profile, told: pl.DataFrame | None = None) -> pl.DataF
         *_by_hlo(profile, hlo),
         stored=told["stored"].gather(work["name"]),
     )
-    return _decided(work).select(pl.col(name).cast(kind) for name, kind in FACTS.items())
+    return _without_units_of_tpus(profile, _decided(work)).select(pl.col(name).cast(kind) for name, kind in FACTS.items())
 
 
 def _work_rows(profile: Profile) -> NDArray[np.int64]:
     """Slices that are kernels, copies or memsets."""
     return np.flatnonzero(np.isin(profile.slices["kind"].to_numpy(), np.array(WORK_KINDS, np.uint8)))
+
+
+def _without_units_of_tpus(profile: Profile, work: pl.DataFrame) -> pl.DataFrame:
+    """An XLA op of a TPU uses several units at once, its matrix unit too, and the profile does not tell which: unknown."""
+    tpus = profile.devices.with_row_index("device").filter(pl.col("kind") == "tpu")["device"]
+    if tpus.len() == 0:
+        return work
+    device = profile.tracks["device"].gather(profile.slices["track"].gather(work["slice"]))
+    return work.with_columns(tensor_core=pl.when(device.is_in(tpus.implode())).then(None).otherwise("tensor_core"))
 
 
 def _decided(work: pl.DataFrame) -> pl.DataFrame:
