@@ -1,39 +1,73 @@
-"""What of an open profile is kept as its first figures."""
+"""What of a study is kept as its first figures. Neither textual nor a screen is imported: a command keeps them too."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import polars as pl
 
+from roofterm.analysis.digest import digest
+from roofterm.analysis.filters import Filter
+from roofterm.analysis.scope import STEADY, Scope
 from roofterm.results import WarningInfo
-from roofterm.tui.kept_figures import MOST_FINDINGS, MOST_ROWS, KeptFigures, KeptSource, KeptTable
-from roofterm.tui.opened import Opened
-from roofterm.tui.overview_lines import FLAGS, Facts
-from roofterm.tui.rows import Rows
+from roofterm.tui.frames import step_number
+from roofterm.tui.kept_figures import FLAGS, MOST_FINDINGS, MOST_ROWS, KeptFigures, KeptSource, KeptTable
+from roofterm.tui.opened import PAGES, absent_screens, first_table_of, header_of
+from roofterm.tui.rows import Rows, table_rows
+from roofterm.tui.state import Sort
 from roofterm.tui.widgets.records import Records
 
+if TYPE_CHECKING:
+    from roofterm.analysis.study import Study
+    from roofterm.tui.baseline import Baseline
+    from roofterm.tui.row_book import RowBook
+    from roofterm_parsers.profile import Warning
 
-def figures_of(opened: Opened, facts: Facts, status: str, kernels: Rows, categories: Rows) -> KeptFigures:
+REMARKS = ("no-device", "hlo-no-rule")
+"""Codes of warnings that say what a whole file lacks: nothing was mended"""
+
+EVERYTHING = Filter("", ())
+
+
+def figures_of(study: Study) -> KeptFigures:
     """The figures as the first screen shows them: first rows, first findings, and of the files the flags."""
-    flags = [name for name, _ in FLAGS]
+    steps, summary, devices = study.steps(), study.summary(), study.devices()
+    facts, flags, absent = digest(steps), [name for name, _ in FLAGS], absent_screens(study, steps)
+    kernels, categories = top_rows(study, STEADY)
     return KeptFigures(
-        header=opened.header,
-        screens=[name for name in opened.pages if name != "compare"],  # that one wants a second profile
-        first_table=opened.first_table,
-        status=status,
-        sources=[KeptSource({name: bool(source.metadata.get(name)) for name in flags}) for source in facts.sources],
-        warnings=[WarningInfo(warning.code, warning.message, warning.count) for warning in facts.warnings],
-        mended=facts.mended,
-        summary=facts.summary,
-        devices=list(facts.devices),
-        steps=list(facts.steps),
-        numbers_of_rows=opened.numbers_of_rows,
-        digest=facts.digest,
-        coverage=facts.coverage,
-        findings=list(facts.findings[:MOST_FINDINGS]),
+        header=header_of(devices, facts, summary),
+        screens=[name for name in PAGES if name not in absent and name != "compare"],  # that one wants a second profile
+        first_table=first_table_of(study),
+        part=study.selection(STEADY).text,
+        sources=[KeptSource({name: bool(source.metadata.get(name)) for name in flags}) for source in study.profile.sources],
+        warnings=[WarningInfo(warning.code, warning.message, warning.count) for warning in study.warnings()],
+        mended=mended(study.profile.warnings),
+        summary=summary,
+        devices=list(devices),
+        steps=list(steps),
+        numbers_of_rows=[step_number(row.name) for row in steps],
+        digest=facts,
+        coverage=study.roofline().coverage,
+        findings=list(study.findings()[:MOST_FINDINGS]),
         kernels=first_rows(kernels),
         categories=first_rows(categories),
-        xla=facts.xla,
+        xla=study.xla_overview(),
     )
+
+
+def top_rows(
+    study: Study, scope: Scope, wanted: Filter = EVERYTHING, book: RowBook | None = None, against: Baseline | None = None
+) -> tuple[Rows, Rows]:
+    """The first screen's tables: what most of the time is in, and its categories."""
+    by_time = None if study.work.height else Sort("self_us")
+    first = table_rows(study, first_table_of(study), scope, wanted, by_time, book, against)
+    return first, table_rows(study, "category", scope, wanted, None, book, against)
+
+
+def mended(warnings: Sequence[Warning]) -> int:
+    """Kinds of faults that reading had to mend or skip."""
+    return sum(warning.code not in REMARKS for warning in warnings)
 
 
 def first_rows(rows: Rows) -> KeptTable:

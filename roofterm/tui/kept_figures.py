@@ -37,6 +37,9 @@ MOST_ROWS = 60
 """of a table: more than a screen shows"""
 MOST_FINDINGS = 3
 
+FLAGS = (("record_shapes", "shapes"), ("with_stack", "stacks"), ("profile_memory", "memory"), ("with_flops", "flops"))
+"""of the profiler, that the first screen shows: key of the metadata, and word"""
+
 _DIGEST_BYTES = 16
 _CAPTURES = "capture_traces"
 
@@ -61,8 +64,8 @@ class KeptFigures(msgspec.Struct, frozen=True):
     screens: list[str]
     """that the profile has something for"""
     first_table: str
-    status: str
-    """what the tables speak of, in words"""
+    part: str
+    """of the profile that the tables speak of, in words"""
     sources: list[KeptSource]
     warnings: list[WarningInfo]
     mended: int
@@ -116,6 +119,12 @@ def read_figures(key: str | None) -> KeptFigures | None:
     with suppress(OSError):
         os.utime(path)
     return figures
+
+
+def has_figures(key: str | None) -> bool:
+    """Whether a file has that name; what is in it nobody has looked at."""
+    home = _home()
+    return key is not None and home is not None and (home / key).is_file()
 
 
 def keep_figures(key: str | None, figures: KeptFigures) -> None:

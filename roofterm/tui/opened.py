@@ -61,8 +61,7 @@ class Opened:
 
     @property
     def first_table(self) -> str:
-        """What most of the time is in: kernels, or host ops where no device worked."""
-        return "kernel" if self.study.work.height else "op"
+        return first_table_of(self.study)
 
 
 def open_study(paths: Sequence[str], options: Options, progress: Callable[[Progress], None], cancelled: Callable[[], bool]) -> Opened:
@@ -90,7 +89,7 @@ def prepare(study: Study, options: Options, title: str) -> Opened:
     summary, devices, facts = study.summary(), study.devices(), digest(steps)
     numbers = study.profile.steps["number"].unique().sort().to_list()
     pages = {name: getattr(import_module(f"roofterm.tui.screens.{name}"), cls) for name, cls in PAGES.items()}
-    absent = _absent(study, steps)
+    absent = absent_screens(study, steps)
     for name in absent:
         del pages[name]
     return Opened(
@@ -101,7 +100,7 @@ def prepare(study: Study, options: Options, title: str) -> Opened:
         devices=devices,
         steps=steps,
         digest=facts,
-        header=_header(devices, facts, summary),
+        header=header_of(devices, facts, summary),
         categories=study.table("category")["name"].to_list(),
         step_numbers=numbers,
         numbers_of_rows=[step_number(row.name) for row in steps],
@@ -110,7 +109,12 @@ def prepare(study: Study, options: Options, title: str) -> Opened:
     )
 
 
-def _absent(study: Study, steps: list[StepRow]) -> dict[str, str]:
+def first_table_of(study: Study) -> str:
+    """What most of the time is in: kernels, or host ops where no device worked."""
+    return "kernel" if study.work.height else "op"
+
+
+def absent_screens(study: Study, steps: list[StepRow]) -> dict[str, str]:
     """Screens for which the profile holds nothing, each with the reason in one line."""
     absent = {}
     if not steps:
@@ -140,7 +144,8 @@ def device_title(devices: Sequence[Any]) -> str | None:
     return name if len(devices) == 1 else f"{name} x{len(devices)}"
 
 
-def _header(devices: list[DeviceInfo], facts: StepDigest, summary: Summary) -> list[str]:
+def header_of(devices: list[DeviceInfo], facts: StepDigest, summary: Summary) -> list[str]:
+    """What the line at the top says of the profile."""
     from roofterm.text.units import duration_us, pct
 
     parts = [device_title(devices)]

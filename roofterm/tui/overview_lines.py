@@ -13,6 +13,7 @@ from roofterm.results import Coverage, DeviceInfo, Finding, StepRow, Summary, Wa
 from roofterm.text.safe import safe_text
 from roofterm.text.units import UNKNOWN, count, duration_us, pct, si
 from roofterm.tui.finding_target import target_of
+from roofterm.tui.kept_figures import FLAGS
 from roofterm.tui.stacked import legend, sparkline, stacked
 from roofterm.tui.themes import Palette
 from roofterm.tui.widgets.glyphs import Look, shown
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from roofterm_parsers.profile import Source, Warning
 
 LABEL = 9
-FLAGS = (("record_shapes", "shapes"), ("with_stack", "stacks"), ("profile_memory", "memory"), ("with_flops", "flops"))
 WARNINGS = Target("warnings")
 """leads to the list of warnings, which is no screen of its own"""
 XPROF = Target("xprof")

@@ -10,7 +10,7 @@ from textual.containers import Horizontal, Vertical
 from textual.widget import Widget
 
 from roofterm.results import StepRow
-from roofterm.text.units import duration_us
+from roofterm.text.units import count, duration_us
 from roofterm.tui.columns import NOUNS
 from roofterm.tui.overview_lines import Facts, Writer
 from roofterm.tui.stacked import stacked_step
@@ -55,6 +55,11 @@ def compose_parts(first_table: str) -> ComposeResult:
             categories.border_title = "Categories"
             yield VirtualTable("top-categories", "no device work", least_name=14, keeps_cursor=False)
     yield LineList("warnings")
+
+
+def first_table_text(part: str, by: str, rows: int) -> str:
+    """What the first table speaks of, for the line above the footer."""
+    return f"{part} · {count(rows)} {NOUNS[by]} by {'total' if by == 'kernel' else 'self'} time"
 
 
 def draw_tables(root: Widget, kernels: Tabled, categories: Tabled) -> None:

@@ -15,6 +15,7 @@ import msgspec
 import pytest
 
 from roofterm.analysis.scope import RoofChoice, Scope
+from roofterm.cli.main import main
 from roofterm.tui import app as program
 from roofterm.tui import kept_figures
 from roofterm.tui.app import RooftermApp
@@ -217,6 +218,23 @@ async def test_figures_come_back_as_they_were(trace):
     assert back.kernels == figures.kernels
 
 
+async def test_a_report_keeps_the_figures_that_the_explorer_would(trace, capsys):
+    assert main(["report", str(trace), "--format", "json"]) == 0
+    of_report = read_figures(key_of([str(trace)], PLAIN))
+    assert of_report is not None
+    clear_figures()
+    await open_once(trace)
+    assert read_figures(key_of([str(trace)], PLAIN)) == of_report
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize("option", [["--no-cache"], ["--step", "all"], ["--where", "gemm"]], ids=lambda option: option[0])
+def test_a_report_of_a_part_or_against_the_users_will_keeps_none(trace, option, tmp_path, capsys):
+    assert main(["report", str(trace), *option]) == 0
+    assert not (tmp_path / "XDG_CACHE_HOME" / "roofterm" / "figures").exists()
+    capsys.readouterr()
+
+
 async def test_the_longest_unseen_go(trace, monkeypatch, tmp_path):
     await open_once(trace)
     figures = read_figures(key_of([str(trace)], PLAIN))
@@ -243,6 +261,12 @@ def test_records_hold_nothing_of_a_column_that_is_not_there():
     assert records.values([1, 0], ["a", "b", "name"]) == [(None, None, "long"), (1, None, "x")]
     assert records.longest("name") == 4
     assert records.longest("b") == 0
+
+
+def test_figures_are_kept_without_textual():
+    code = "import sys, roofterm.cli.report, roofterm.tui.keeping, roofterm.tui.kept_figures"
+    done = subprocess.run([sys.executable, "-c", code + "; print(*sys.modules)"], capture_output=True, text=True, check=True)
+    assert set(done.stdout.split()).isdisjoint({"textual", "rich", "torch", "plotext"})
 
 
 def test_kept_figures_are_shown_without_polars_and_numpy():

@@ -45,6 +45,8 @@ class LoadingScreen(Screen[None], inherit_bindings=False):
         self.stopping = Event()
         self._latest: Progress | None = None
         self._figures: KeptFigures | None = None
+        self._shown = ""
+        """what the figures speak of"""
         self.typed: list[Key] = []
         """keys that wait for the profile"""
 
@@ -75,9 +77,11 @@ class LoadingScreen(Screen[None], inherit_bindings=False):
 
     async def show_figures(self, kept: KeptFigures) -> None:
         """Show the first screen as it was kept; returns when it is painted, so that reading does not hold it up."""
+        from roofterm.tui.overview_parts import first_table_text
         from roofterm.tui.screens.kept_overview import KeptOverview
 
         self._figures = kept
+        self._shown = first_table_text(kept.part, kept.first_table, kept.kernels.rows)
         self.query_one(Header).show(self._file, kept.header)
         self.query_one(Tabs).show([tab for tab in SCREENS if tab[0] in kept.screens], "overview")
         self._say(READING)
@@ -112,7 +116,7 @@ class LoadingScreen(Screen[None], inherit_bindings=False):
             self._say(f"{READING} {100 * self._latest.bytes_done // self._latest.bytes_total}%")
 
     def _say(self, what: str) -> None:
-        self.query_one(Status).show(self._figures.status if self._figures else "", what, "")
+        self.query_one(Status).show(self._shown, what, "")
 
 
 class ProgressView(LineWidget):

@@ -14,24 +14,21 @@ from roofterm.results import Finding, Roofline, XlaOverview
 from roofterm.text.units import count
 from roofterm.tui.columns import NOUNS, columns_of
 from roofterm.tui.exporting import Export, rows_export
-from roofterm.tui.keeping import figures_of
+from roofterm.tui.keeping import figures_of, mended, top_rows
 from roofterm.tui.kept_figures import keep_figures
 from roofterm.tui.messages import EdgeReached
 from roofterm.tui.opened import Opened
 from roofterm.tui.overview_lines import WARNINGS, XPROF, Facts
-from roofterm.tui.overview_parts import LOW, PARTS, Tabled, compose_parts, draw_lines, draw_tables
+from roofterm.tui.overview_parts import LOW, PARTS, Tabled, compose_parts, draw_lines, draw_tables, first_table_text
 from roofterm.tui.page import Page
-from roofterm.tui.rows import Rows, table_rows
-from roofterm.tui.state import Selection, Sort, ViewState, changed
+from roofterm.tui.rows import Rows
+from roofterm.tui.state import Selection, ViewState, changed
 from roofterm.tui.widgets.detail import Details, Fact
 from roofterm.tui.widgets.line_widget import LineWidget
 from roofterm.tui.widgets.lines import LineList
 from roofterm.tui.widgets.table import VirtualTable
 from roofterm.tui.xla_details import xla_details
 from roofterm_parsers.profile import Warning
-
-REMARKS = ("no-device", "hlo-no-rule")
-"""Codes of warnings that say what a whole file lacks: nothing was mended"""
 
 
 class OverviewPage(Page):
@@ -72,8 +69,7 @@ class OverviewPage(Page):
     def status(self) -> tuple[str, str]:
         if self._kernels is None:
             return "reading the figures ...", ""
-        by, time = self.opened.first_table, "total" if self.opened.first_table == "kernel" else "self"
-        return f"{self._part} · {count(len(self._kernels.order))} {NOUNS[by]} by {time} time", ""
+        return first_table_text(self._part, self.opened.first_table, len(self._kernels.order)), ""
 
     def selection(self) -> Selection | None:
         focused = self.screen.focused
@@ -139,10 +135,8 @@ class OverviewPage(Page):
         return Details("Health of this profile", [*(facts or [Fact("warnings", "none")]), *sources])
 
     def _tables(self, state: ViewState) -> tuple[Rows, Rows, str]:
-        study, scope, wanted = self.opened.study, self.scope(state, "steady"), parse(state.filter)
-        by_time, against = None if study.work.height else Sort("self_us"), self.explorer.baseline
-        kernels = table_rows(study, self.opened.first_table, scope, wanted, by_time, self.opened.book, against)
-        return kernels, table_rows(study, "category", scope, wanted, None, self.opened.book, against), study.selection(scope).text
+        study, scope = self.opened.study, self.scope(state, "steady")
+        return *top_rows(study, scope, parse(state.filter), self.opened.book, self.explorer.baseline), study.selection(scope).text
 
     def _judged(self) -> tuple[list[Finding], Roofline, list[Warning], XlaOverview | None]:
         study = self.opened.study
@@ -150,9 +144,7 @@ class OverviewPage(Page):
 
     def _keep(self) -> None:
         """Keep what is shown for the next time that this profile is opened."""
-        if self._facts is not None and self._kernels is not None and self._categories is not None:
-            kept = figures_of(self.opened, self._facts, self.status()[0], self._kernels, self._categories)
-            keep_figures(self.opened.figures_key, kept)
+        keep_figures(self.opened.figures_key, figures_of(self.opened.study))
 
     def _known(self, findings: list[Finding], roofline: Roofline | None, warnings: list[Warning], xla: XlaOverview | None) -> Facts:
         o = self.opened
@@ -161,7 +153,7 @@ class OverviewPage(Page):
         return Facts(
             sources=o.study.profile.sources,
             warnings=known,
-            mended=sum(warning.code not in REMARKS for warning in o.study.profile.warnings),
+            mended=mended(o.study.profile.warnings),
             summary=o.summary,
             devices=o.devices,
             steps=o.steps,
