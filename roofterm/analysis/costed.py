@@ -11,7 +11,7 @@ from roofterm.analysis.categories import FACTS, Category
 from roofterm.analysis.categories.kinds import TENSOR_CATEGORIES
 from roofterm.analysis.costs import collective_cost
 from roofterm.analysis.hlo_costs import HLO_COSTS, hlo_items, on_device_clock
-from roofterm.analysis.lookup import ABSENT, I64, index_of, rows_by_id, rows_of, taken
+from roofterm.analysis.lookup import ABSENT, I64, index_of, rows_among, rows_by_id, rows_of, taken
 from roofterm.analysis.owners import NO_COST, NO_SIGNATURE, Owners, find_owners
 from roofterm_parsers.profile import Kind, Profile
 
@@ -93,7 +93,7 @@ def costed(profile: Profile, work: pl.DataFrame, facts: pl.DataFrame, owners: Ow
 def _pieces(profile: Profile, work: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
     """Work with the columns of `FACTS`, and: kernel_name (row of names), graph, fast_algorithm, exclusive_ps."""
     texts, name = profile.names["text"], profile.slices["name"]
-    rows = index_of(rows_of(rows_by_id(facts["slice"], profile.slices.height), work["slice"]))
+    rows = index_of(rows_among(facts["slice"], work["slice"], profile.slices.height))
     kernel_name = name.gather(work["slice"])
     launch = work["launch"]
     graph = texts.str.contains(r"GraphLaunch").to_numpy()[name.to_numpy()[launch.fill_null(0).to_numpy()]] & launch.is_not_null().to_numpy()

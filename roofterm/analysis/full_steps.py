@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def full_steps(study: Study) -> list[results.StepRow]:
     """One row a step and rank, in the order of `study.windows`: its breakdown, and how it uses the device."""
     rows = steps.step_rows(study.profile, study.windows, study.device_lines)
-    for number, (row, mine) in enumerate(zip(rows, by_step(study.bounded().items, len(rows)), strict=True)):
+    for number, (row, mine) in enumerate(zip(rows, by_step(study.bounded().tallies, len(rows)), strict=True)):
         used = _utilisation(study, mine, row.dur_us / 1e6, mine["device"].n_unique())
         row.mfu_pct, row.hfu_pct = used.mfu_pct, used.hfu_pct
         row.mbu_pct = _mbu(study, study.windows["step"][number], mine, row.dur_us / 1e6)
@@ -63,7 +63,7 @@ def full_summary(study: Study) -> results.Summary:
         # Ranks work side by side: each device counts the time of its own steps.
         devices = part.work["device"].n_unique()
         sources = max(part.windows["source"].n_unique(), 1)
-        used = _utilisation(study, study.bounded(STEADY).items, part.length_ps / 1e12 / sources, devices)
+        used = _utilisation(study, study.bounded(STEADY).tallies, part.length_ps / 1e12 / sources, devices)
         summary.mfu_pct, summary.mfu_palm_pct, summary.hfu_pct = used.mfu_pct, used.mfu_palm_pct, used.hfu_pct
         decode = [row for row in study.steps() if row.mbu_pct is not None and row.steady]
         length = sum(row.dur_us for row in decode)

@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 
 from roofterm.analysis.categories.hlo import CONTAINERS
+from roofterm.analysis.lookup import ABSENT, rows_among, taken
 from roofterm_parsers.profile import Kind, Profile
 
 _MEMORIES = ("vmem_read", "vmem_write", "cmem_read", "cmem_write")
@@ -30,7 +31,7 @@ def hlo_items(profile: Profile, pieces: pl.DataFrame) -> tuple[pl.DataFrame, pl.
     they hold, and the start of an asynchronous op those of its end: they have none.
     """
     ops = profile.hlo_ops
-    pieces = _with_executions(profile, pieces.with_columns(hlo=_by_slice(profile, profile.hlo, "op", pieces["slice"])))
+    pieces = _with_executions(profile, pieces.with_columns(hlo=hlo_of(profile, pieces["slice"])))
     category = ops["category"].str.to_lowercase()
     void = category.is_in(list(CONTAINERS)).fill_null(False) | category.str.ends_with("-start").fill_null(False)
     # Where the compiler breaks bytes down by memory, those of HBM are their own; else all are taken as HBM's (XProf).
@@ -48,6 +49,11 @@ def hlo_items(profile: Profile, pieces: pl.DataFrame) -> tuple[pl.DataFrame, pl.
     return pieces, costs.cast(HLO_COSTS)
 
 
+def hlo_of(profile: Profile, slices: pl.Series) -> pl.Series:
+    """Row of `hlo_ops` of each slice; null where none is known."""
+    return taken(profile.hlo["op"], rows_among(profile.hlo["slice"], slices, profile.slices.height))
+
+
 def on_device_clock(profile: Profile, work: pl.DataFrame) -> pl.DataFrame:
     """Work with the times that the device's own clock gave, where the file has them beside those aligned with the host.
 
@@ -56,21 +62,17 @@ def on_device_clock(profile: Profile, work: pl.DataFrame) -> pl.DataFrame:
     clock = profile.device_clock
     if clock.height == 0:
         return work
-    start = pl.coalesce(_by_slice(profile, clock, "start_ps", work["slice"]), "start_ps")
-    ticks_ps = _by_slice(profile, clock, "dur_ps", work["slice"])
-    length = pl.col("end_ps") - pl.col("start_ps")
-    return work.with_columns(
-        start_ps=start,
-        end_ps=start + pl.coalesce(ticks_ps, length),
-        own_ps=pl.when(pl.col("own_ps") == length).then(pl.coalesce(ticks_ps, "own_ps")).otherwise("own_ps"),
-    )
-
-
-def _by_slice(profile: Profile, table: pl.DataFrame, column: str, slices: pl.Series) -> pl.Series:
-    """What a side table says of each of the slices, at first; null where it says nothing. A gather, as slices are rows."""
-    row = np.full(profile.slices.height, table.height, np.uint32)
-    row[table["slice"].to_numpy()[::-1]] = np.arange(table.height, dtype=np.uint32)[::-1]
-    return table[column].extend_constant(None, 1).gather(pl.Series(row[slices.to_numpy()]))
+    rows = rows_among(clock["slice"], work["slice"], profile.slices.height)
+    told = rows != ABSENT
+    start, end, own = (work[column].to_numpy() for column in ("start_ps", "end_ps", "own_ps"))
+    length = end - start
+    if told.all():
+        begin, ticks = clock["start_ps"].to_numpy()[rows], clock["dur_ps"].to_numpy()[rows]
+    else:
+        begin = np.where(told, clock["start_ps"].to_numpy()[rows], start)
+        ticks = np.where(told, clock["dur_ps"].to_numpy()[rows], length)
+    own = np.where((own == length) & told, ticks, own)
+    return work.with_columns(pl.Series("start_ps", begin), pl.Series("end_ps", begin + ticks), pl.Series("own_ps", own))
 
 
 def _with_executions(profile: Profile, pieces: pl.DataFrame) -> pl.DataFrame:

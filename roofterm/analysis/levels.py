@@ -50,24 +50,20 @@ def summed(items: pl.DataFrame, by: Sequence[str], figures: Sequence[str] | None
     the flags need.
     """
     figures = figures_of(items) if figures is None else figures
+    tally = TALLY_OF_TALLIES if TALLIED in items.columns else TALLY_OF_ITEMS
     sums = [_sum(name, items[name].null_count(), items.height) for name in figures]
     rows = items.group_by(by, maintain_order=True).agg(
-        pl.len().alias("calls"),
         pl.col("time_ps", "rate_ps").sum(),
         *sums,
         pl.col("exclusive_ps").sum(),
         pl.col("signature").first(),
         *(_same(name) for name in ("dtype", "roof", "tensor_core")),
-        known_ps=pl.col("rate_ps").filter(pl.col("flops").is_not_null() | pl.col("hbm_bytes").is_not_null()).sum(),
         estimate=pl.col("estimate").drop_nulls().first(),
         flops_from=pl.col("flops_from").filter(pl.col("flops_from") != "none").first(),
         bytes_from=pl.col("bytes_from").filter(pl.col("bytes_from") != "none").first(),
         recomputed=pl.col("recomputed").all(),
         fast_algorithm=pl.col("fast_algorithm").any(),
-        largest_bytes=pl.col("hbm_bytes").max(),
-        above=over_roof().sum(),
-        above_clock=(pl.col("bound_s") * PS > pl.col("rate_ps") + pl.col("tick_ps")).sum(),
-        worst_pct=(100 * PS * pl.col("bound_s") / pl.col("rate_ps")).filter(pl.col("rate_ps") > 0).max(),
+        **tally,
     )
     return rows.with_columns(pl.col("flops_from", "bytes_from").cast(pl.String).fill_null("none"))
 
@@ -75,6 +71,45 @@ def summed(items: pl.DataFrame, by: Sequence[str], figures: Sequence[str] | None
 def over_roof() -> pl.Expr:
     """Whether an item took less time than its roof allows, beyond rounding."""
     return pl.col("bound_s") * PS > pl.col("rate_ps") * (ABOVE_PCT / 100)
+
+
+def above_clock() -> pl.Expr:
+    """Whether an item lies over its roof by more than a tick of the file's clock."""
+    return pl.col("bound_s") * PS > pl.col("rate_ps") + pl.col("tick_ps")
+
+
+def share_of_roof() -> pl.Expr:
+    """The share (percent) of its roof that an item reached; null where it took no time."""
+    return pl.when(pl.col("rate_ps") > 0).then(100 * PS * pl.col("bound_s") / pl.col("rate_ps"))
+
+
+def cost_known() -> pl.Expr:
+    """Whether anything is known of what an item cost."""
+    return pl.col("flops").is_not_null() | pl.col("hbm_bytes").is_not_null()
+
+
+TALLIED = "calls"
+"""Column of items that have been added up already (`tallies.tallied`): of how many calls each is the sum."""
+
+TALLY_OF_ITEMS = {
+    "calls": pl.len(),
+    "known_ps": pl.col("rate_ps").filter(cost_known()).sum(),
+    "largest_bytes": pl.col("hbm_bytes").max(),
+    "above": over_roof().sum(),
+    "above_clock": above_clock().sum(),
+    "worst_pct": share_of_roof().max(),
+}
+"""What `summed` takes of single items beside their sums."""
+
+TALLY_OF_TALLIES = {
+    "calls": pl.col("calls").sum(),
+    "known_ps": pl.col("known_ps").sum(),
+    "largest_bytes": pl.col("largest_bytes").max(),
+    "above": pl.col("above").sum(),
+    "above_clock": pl.col("above_clock").sum(),
+    "worst_pct": pl.col("worst_pct").max(),
+}
+"""The same of items that have been added up already."""
 
 
 def figures_of(items: pl.DataFrame) -> list[str]:

@@ -7,9 +7,22 @@ import polars as pl
 from numpy.typing import NDArray
 
 I64 = NDArray[np.int64]
+I32 = NDArray[np.int32]
 
 ABSENT = -1
 """row of what is not there"""
+FEW = 16
+"""A search for each wanted id is quicker than an index of all ids if there are so many times fewer of them."""
+
+
+def codes_by_id(codes: pl.Series, ids: pl.Series, size: int) -> I32:
+    """For each id below `size` the code (below 2^31) in the first row of `ids` that holds it, ABSENT for none. None is null."""
+    found = np.full(size, ABSENT, np.int32)
+    at, values = ids.to_numpy(), codes.to_numpy()
+    if at.size and not np.all(at[1:] > at[:-1]):  # of several writes to one place the last stays
+        at, values = at[::-1], values[::-1]
+    found[at] = values
+    return found
 
 
 def rows_by_id(ids: pl.Series, size: int) -> I64:
@@ -18,6 +31,23 @@ def rows_by_id(ids: pl.Series, size: int) -> I64:
     # Of several writes to one place the last stays.
     rows[ids.to_numpy()[::-1]] = np.arange(ids.len() - 1, -1, -1)
     return rows
+
+
+def rows_among(ids: pl.Series, wanted: pl.Series, size: int) -> I64:
+    """The first row of `ids` that holds each wanted id, all below `size`; ABSENT for none. No nulls.
+
+    Slices of one stretch, as those of a device or a step, are most often a stretch of a side table too.
+    """
+    at, sought = ids.to_numpy(), wanted.to_numpy()
+    if at.size == 0 or sought.size == 0:
+        return np.full(sought.size, ABSENT, np.int64)
+    first = int(np.searchsorted(at, sought[0]))
+    if np.array_equal(at[first : first + sought.size], sought):
+        return np.arange(first, first + sought.size)
+    if sought.size * FEW < at.size and ids.is_sorted():
+        rows = np.searchsorted(at, sought)
+        return np.where(at[np.minimum(rows, at.size - 1)] == sought, rows, ABSENT)
+    return rows_of(rows_by_id(ids, size), wanted)
 
 
 def rows_of(index: I64, ids: pl.Series) -> I64:

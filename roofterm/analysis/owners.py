@@ -50,6 +50,9 @@ class Owners(NamedTuple):
 def find_owners(profile: Profile, work: pl.DataFrame, facts: pl.DataFrame) -> Owners:
     """Owners of the ops that launched `work` (schema `work.WORK`); `facts`: schema `categories.FACTS`."""
     ops = work["op"].drop_nulls().unique().sort().to_numpy()
+    if ops.size == 0:
+        none = np.zeros(0, np.int64)
+        return Owners(ops, ops, none, none, np.zeros(0, np.bool_), ())
     calls = _Calls(profile)
     calls.fallback = _fallback_types(calls, work, facts)
     on_cpu = bool((profile.devices["kind"] == CPU).any())
@@ -188,7 +191,7 @@ def _recomputed(profile: Profile, ops: NDArray[np.uint32]) -> NDArray[np.bool_]:
 def _fallback_types(calls: _Calls, work: pl.DataFrame, facts: pl.DataFrame) -> dict[int, str]:
     """Type of the elements by the kernels' names, for calls whose inputs name none: {key of (name, signature): type}."""
     stored = looked_up(facts["stored"], facts["slice"], calls.name.size, work["slice"])
-    linked = pl.DataFrame({"op": work["op"], "stored": stored}).drop_nulls()
+    linked = pl.DataFrame({"op": work["op"], "stored": stored.cast(pl.String)}).drop_nulls()
     op = linked["op"].to_numpy()
     signed = calls.signature[op] >= 0
     op = op[signed]

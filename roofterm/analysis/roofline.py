@@ -7,7 +7,9 @@ is what can be won. Definitions: definitions.md; practice: reference/roofline.md
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -21,22 +23,54 @@ from roofterm.analysis.categories import Category
 from roofterm.analysis.costed import LEVELS, Costed, costed, exclusive
 from roofterm.analysis.hlo_costs import on_device_clock
 from roofterm.analysis.host_work import CPU
-from roofterm.analysis.levels import PS, category_rows, kernel_rows, op_items, op_rows, over_roof, records, summed, with_shares
+from roofterm.analysis.levels import PS, TALLIED, category_rows, kernel_rows, op_items, op_rows, over_roof, records, summed, with_shares
 from roofterm.analysis.op_roles import ROLE_COLUMNS
 from roofterm.analysis.owners import Owners
 from roofterm.analysis.scope import ALL, Scope
+from roofterm.analysis.tallies import tallied
 from roofterm.analysis.traffic import with_roles
 from roofterm.analysis.transfers import transfers
-from roofterm.analysis.work import busy
+from roofterm.analysis.work import busy, by_device
 from roofterm_parsers.profile import Profile, Warning
 
 
-class Bounded(NamedTuple):
-    """A profile's items held against a device: everything that the rows of all levels are sums of."""
+class Items(NamedTuple):
+    """Costed work, and its items held against a device."""
 
     costed: Costed
     items: pl.DataFrame
     """schema `costed.ITEMS` with the columns of `bounds.with_bounds`, `levels.op_items` and `traffic.with_roles`"""
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """A profile's items held against a device: everything that the rows of all levels are sums of, each made when it is asked for."""
+
+    make: Callable[[], Items]
+    tally: Callable[[], pl.DataFrame | None] = lambda: None
+
+    @cached_property
+    def made(self) -> Items:
+        return self.make()
+
+    @property
+    def is_made(self) -> bool:
+        return "made" in self.__dict__
+
+    @property
+    def costed(self) -> Costed:
+        return self.made.costed
+
+    @property
+    def items(self) -> pl.DataFrame:
+        """Every item."""
+        return self.made.items
+
+    @cached_property
+    def tallies(self) -> pl.DataFrame:
+        """Items for sums: those alike added up already where that can be (`tallies.tallied`), else as they are."""
+        found = self.tally()
+        return self.items if found is None else found
 
 
 def bounded(
@@ -46,19 +80,35 @@ def bounded(
     device: results.DeviceInfo | None,
     batches: pl.DataFrame | None = None,
     owners: Owners | None = None,
+    whole: Bounded | None = None,
 ) -> Bounded:
     """Costs and bounds of device work. `work`: schema `work.WORK`; `facts`: schema `categories.FACTS`; `batches`: what an
     engine's annotations tell of each row of `profile.steps`, columns of `iterations.ITERATIONS` from `phase` on; `owners`:
-    those of the whole profile's work, if they are known."""
-    found = costed(profile, work, facts, owners)
-    items = with_roles(profile, op_items(profile, found, found.items, transfers(profile)))
-    if batches is not None:
-        items = with_cache(profile, items, batches)
-    items = with_bounds(items, device)
-    return Bounded(found, items.with_columns(dtype_key="dtype", path_key="tensor_core"))
+    those of the whole profile's work, if they are known; `whole`: the bounds of more, of which this is a part."""
+
+    def bounds(found: Costed, moved: pl.DataFrame) -> pl.DataFrame:
+        items = with_roles(profile, op_items(profile, found, found.items, moved))
+        if batches is not None:
+            items = with_cache(profile, items, batches)
+        items = with_bounds(items, device)
+        return items.with_columns(dtype_key="dtype", path_key="tensor_core")
+
+    def make() -> Items:
+        part = bounded_part(profile, whole, work) if whole is not None and whole.is_made else None
+        if part is not None:
+            return part
+        found = costed(profile, work, facts, owners)
+        return Items(found, bounds(found, transfers(profile)))
+
+    def tally() -> pl.DataFrame | None:
+        if batches is not None and batches["context_tokens"].null_count() < batches.height:
+            return None  # bytes of a cache hang on the step, and on what else runs in it
+        return tallied(profile, work, facts, owners, bounds)
+
+    return Bounded(make, tally)
 
 
-def bounded_part(profile: Profile, whole: Bounded, work: pl.DataFrame) -> Bounded | None:
+def bounded_part(profile: Profile, whole: Bounded, work: pl.DataFrame) -> Items | None:
     """The costs and bounds of a part of the work that `whole` tells of; None where items lie in it with a part of their pieces, or
     where a part may count otherwise than the whole (runs of instructions with several kernels)."""
     several = (whole.costed.items["pieces"] > 1) & whole.costed.items["hlo"].is_not_null()
@@ -83,7 +133,7 @@ def bounded_part(profile: Profile, whole: Bounded, work: pl.DataFrame) -> Bounde
 
     found = Costed(renumbered(whole.costed.items, taken), renumbered(whole.costed.pieces, mine).with_columns(alone))
     items = renumbered(whole.items, taken[whole.items["item"].to_numpy()])
-    return Bounded(found, items.with_columns(exclusive_ps=pl.Series(held[items["item"].to_numpy()])))
+    return Items(found, items.with_columns(exclusive_ps=pl.Series(held[items["item"].to_numpy()])))
 
 
 def roofline(
@@ -103,7 +153,7 @@ def roofline(
     `launch_s`: measured time of a launch.
     """
     work = on_device_clock(profile, work)
-    items = _without_infeed(found.items) if not scope.infeed else found.items
+    items = _without_infeed(found.tallies) if not scope.infeed else found.tallies
     chosen = windows if windows is not None and windows.height and scope.step != "all" else None
     ops = op_rows(profile, items)
     launch_time = 0.0 if device is None or device.kind == CPU else launch_s or LAUNCH_S
@@ -122,11 +172,11 @@ def level_records(
 ) -> list[results.RooflineRow]:
     """Rows of one level: op, kernel or category, most time first. Raises ValueError for another level."""
     if level == "op":
-        rows = op_rows(profile, found.items)
+        rows = op_rows(profile, found.tallies)
     elif level == "kernel":
         rows = kernel_rows(profile, found.costed, found.items, facts)
     elif level == "category":
-        rows = category_rows(found.items)
+        rows = category_rows(found.tallies)
     else:
         raise ValueError(f"no roofline level {level}")
     return records(rows.head(top) if top else rows, level, device)
@@ -140,10 +190,11 @@ def flops_total(items: pl.DataFrame) -> float | None:
 
 def above_roof(profile: Profile, found: Bounded, device: results.DeviceInfo | None) -> list[results.RooflineRow]:
     """The op rows of which any call lies above its roof."""
-    items = found.items.filter(over_roof())
+    all_items = found.tallies
+    items = all_items.filter(pl.col("above") > 0 if TALLIED in all_items.columns else over_roof())
     if items.height == 0:
         return []
-    alike = found.items.filter(pl.col("text").is_in(items["text"].unique().implode()))
+    alike = all_items.filter(pl.col("text").is_in(items["text"].unique().implode()))
     return records(op_rows(profile, alike).filter(pl.col("above") > 0), "op", device)
 
 
@@ -244,7 +295,13 @@ def _steps(
     labels = pl.DataFrame({"step": windows["step"], "step_name": numbers.gather(windows["step"])})
     mine = items.join(labels, on="step", how="inner", maintain_order="left")
     devices = dict(mine.group_by("step_name").agg(pl.col("device").n_unique()).iter_rows())
-    calls = work.join(labels, on="step", how="inner").drop_nulls("launch").group_by("step_name").agg(pl.col("launch").n_unique())
+    calls = (
+        work.select("step", "launch")
+        .drop_nulls()
+        .join(labels, on="step", how="inner")
+        .group_by("step_name")
+        .agg(pl.col("launch").n_unique())
+    )
     launches = dict(calls.iter_rows())
     working = _devices(profile, work)
     times = [
@@ -314,7 +371,7 @@ def _launches(work: pl.DataFrame) -> int:
 
 
 def _busy_s(work: pl.DataFrame) -> float:
-    return sum(busy(group).length for _, group in work.group_by("device")) / PS
+    return sum(busy(group).length for group in by_device(work)) / PS
 
 
 def _without_infeed(items: pl.DataFrame) -> pl.DataFrame:

@@ -20,7 +20,7 @@ def scope_use(study: Study, scope: Scope) -> ScopeUse | None:
     if whole is None or busy is None:
         return None
     peak = mfu_peak(study.device) if study.device is not None else None
-    used = mfu(study.bounded(scope).items, whole.time_us / 1e6, 1, peak[1] if peak else None)
+    used = mfu(study.bounded(scope).tallies, whole.time_us / 1e6, 1, peak[1] if peak else None)
     return ScopeUse(
         time_us=whole.time_us,
         busy_us=busy.time_us,
@@ -35,7 +35,7 @@ def scope_use(study: Study, scope: Scope) -> ScopeUse | None:
 
 def _mbu(study: Study, scope: Scope) -> float | None:
     """The mean of the steps of decode among those chosen, by their length."""
-    if study.model is None and not study.bounded(scope).items["kv_read"].sum():
+    if study.model is None and not study.bounded(scope).tallies["kv_read"].sum():
         return None  # no step reads a cache, and the steps need not be counted for it
     rows = study.steps()
     chosen = set(study.selection(scope).windows["step"].to_list())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import polars as pl
@@ -12,20 +14,28 @@ from roofterm.analysis.host_steps import OUTSIDE, host_step
 from roofterm.analysis.scope import Scope, ScopeError
 from roofterm_parsers.profile import Profile
 
+Mask = NDArray[np.bool_]
 
-class Selection(NamedTuple):
+
+@dataclass(frozen=True)
+class Selection:
     """A part of a profile."""
 
     work: pl.DataFrame
     """device work of it, of schema `work.WORK`"""
-    slices: NDArray[np.bool_] | None
-    """which slices belong to it; None: all"""
+    masked: Callable[[], Mask | None]
+    """what tells `slices`, which few results need"""
     windows: pl.DataFrame
     """the steps of it, of schema `steps.WINDOWS`"""
     length_ps: int
     """time that it covers: its steps one after the other, else its window"""
     text: str
     """what it is, for people: "4 steady steps", "whole file" """
+
+    @cached_property
+    def slices(self) -> Mask | None:
+        """Which slices belong to it; None: all."""
+        return self.masked()
 
 
 def select(profile: Profile, work: pl.DataFrame, windows: pl.DataFrame, scope: Scope) -> Selection:
@@ -36,29 +46,44 @@ def select(profile: Profile, work: pl.DataFrame, windows: pl.DataFrame, scope: S
     ScopeError for a step or rank that is not there.
     """
     chosen, text = _chosen_steps(profile, windows, scope.step)
-    slices: NDArray[np.bool_] | None = None
-    start = profile.slices["start_ps"].to_numpy()
+    whole = work
     if chosen is not None:
-        source = profile.tracks["source"].to_numpy()[profile.slices["track"].to_numpy()]
-        slices = host_step(start, source, chosen.select("source", start_ps="host_start_ps", end_ps="host_end_ps")) != OUTSIDE
-        slices[work["slice"].to_numpy()] = False
         work = work.filter(pl.col("step").is_in(chosen["step"].implode()))
-        slices[work["slice"].to_numpy()] = True
+    of_steps = work
     length = int((chosen["end_ps"] - chosen["start_ps"]).sum()) if chosen is not None else _span(profile)
+    sources: list[int] | None = None
     if scope.rank is not None:
         sources = _sources_of_rank(profile, scope.rank)
         work = work.filter(profile.devices["source"].gather(work["device"]).is_in(sources))
-        mine = np.isin(profile.tracks["source"].to_numpy(), sources)[profile.slices["track"].to_numpy()]
-        slices = mine if slices is None else slices & mine
         text += f" of rank {scope.rank}"
     if scope.window_ps is not None:
         first, last = scope.window_ps
         work = work.filter((pl.col("start_ps") < last) & (pl.col("end_ps") > first))
-        mine = (start < last) & (start + profile.slices["dur_ps"].to_numpy() > first)
-        slices = mine if slices is None else slices & mine
         length = min(length, last - first)
         text += ", window"
-    return Selection(work, slices, windows if chosen is None else chosen, length, text)
+
+    def masked() -> Mask | None:
+        parts = []
+        if chosen is not None:
+            parts.append(_of_steps(profile, chosen, whole["slice"].to_numpy(), of_steps["slice"].to_numpy()))
+        if sources is not None:
+            parts.append(np.isin(profile.tracks["source"].to_numpy(), sources)[profile.slices["track"].to_numpy()])
+        if scope.window_ps is not None:
+            start = profile.slices["start_ps"].to_numpy()
+            parts.append((start < last) & (start + profile.slices["dur_ps"].to_numpy() > first))
+        return np.logical_and.reduce(parts) if parts else None
+
+    return Selection(work, masked, windows if chosen is None else chosen, length, text)
+
+
+def _of_steps(profile: Profile, chosen: pl.DataFrame, work: NDArray[np.uint32], mine: NDArray[np.uint32]) -> Mask:
+    """Which slices belong to the chosen steps: of device work those that are `mine`, of all others what starts in them."""
+    source = profile.tracks["source"].to_numpy()[profile.slices["track"].to_numpy()]
+    windows = chosen.select("source", start_ps="host_start_ps", end_ps="host_end_ps")
+    slices: Mask = host_step(profile.slices["start_ps"].to_numpy(), source, windows) != OUTSIDE
+    slices[work] = False
+    slices[mine] = True
+    return slices
 
 
 def _chosen_steps(profile: Profile, windows: pl.DataFrame, asked: str) -> tuple[pl.DataFrame | None, str]:

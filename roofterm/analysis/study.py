@@ -43,7 +43,7 @@ from roofterm.analysis.phases import host_phases, phase_names, work_phases
 from roofterm.analysis.rank_groups import rank_groups
 from roofterm.analysis.rank_steps import rank_steps
 from roofterm.analysis.ranks import rank_rows
-from roofterm.analysis.roofline import Bounded, above_roof, bounded, bounded_part, flops_total, roof_warnings, roofline
+from roofterm.analysis.roofline import Bounded, above_roof, bounded, flops_total, roof_warnings, roofline
 from roofterm.analysis.row_filter import row_predicate, split_by_columns
 from roofterm.analysis.scope import ALL, STEADY, RoofChoice, Scope
 from roofterm.analysis.selection import Selection, select
@@ -251,7 +251,11 @@ class Study:
         """Of a part the slices and the work that pass a filter of slices."""
         mask = slice_mask(wanted, self)
         work = part.work.filter(pl.Series(mask[part.work["slice"].to_numpy()], dtype=pl.Boolean))
-        return part._replace(work=work, slices=mask if part.slices is None else mask & part.slices, text=f"{part.text}, {wanted.text}")
+
+        def masked() -> NDArray[np.bool_]:
+            return mask if part.slices is None else mask & part.slices
+
+        return dataclasses.replace(part, work=work, masked=masked, text=f"{part.text}, {wanted.text}")
 
     # Results
 
@@ -278,7 +282,7 @@ class Study:
     @cached_property
     def flops_total(self) -> float | None:
         """FLOPs of all launches of the file, each counted once; None where no rule could count any."""
-        return flops_total(self.bounded().items)
+        return flops_total(self.bounded().tallies)
 
     def steps(self) -> list[results.StepRow]:
         """One row a step and rank, with the breakdown that adds up."""
@@ -427,9 +431,8 @@ class Study:
 
     def _bounds_of(self, part: Scope) -> Bounded:
         profile, work = self.joined, self.captured.hung(self.filtered(part).work)
-        whole = self._kept.get(("bounded", Scope(step=ALL.step)))  # where it is known; to ask for a part alone is no reason to make it
-        found = bounded_part(profile, cast(Bounded, whole), work) if whole is not None else None
-        return found or bounded(profile, work, self.facts, self.device, self.step_facts, self.owners)
+        whole = self._kept.get(("bounded", Scope(step=ALL.step)))
+        return bounded(profile, work, self.facts, self.device, self.step_facts, self.owners, cast(Bounded | None, whole))
 
     def _roofline(self, scope: Scope, top: int) -> results.Roofline:
         if self.roofed is not self:

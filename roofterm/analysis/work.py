@@ -50,28 +50,51 @@ def device_work(profile: Profile, self_ps: NDArray[np.int64], classes: pl.DataFr
     step line of their own, for the step in which it starts.
     """
     slices = profile.slices
-    rows = np.flatnonzero(np.isin(slices["kind"].to_numpy(), np.array(WORK_KINDS, np.uint8)))
+    is_work = np.zeros(256, np.bool_)
+    is_work[[int(kind) for kind in WORK_KINDS]] = True
+    rows = np.flatnonzero(is_work[slices["kind"].to_numpy()])
     if rows.size == 0:
         return pl.DataFrame(schema=WORK)
-    taken = slices[rows]
-    start = taken["start_ps"].to_numpy()
-    dur = taken["dur_ps"].to_numpy()
-    device = profile.tracks["device"].fill_null(0).to_numpy()[taken["track"].to_numpy()]
+    start, dur, kind = (slices[column].to_numpy()[rows] for column in ("start_ps", "dur_ps", "kind"))
+    device = profile.tracks["device"].fill_null(0).to_numpy()[slices["track"].to_numpy()[rows]]
+    nesting = _nesting(profile, device)
+    end = start + dur
     frame = pl.DataFrame(
         {
-            "slice": pl.Series(rows, dtype=pl.UInt32),
+            "slice": rows.astype(np.uint32),
             "device": device,
             "start_ps": start,
-            "end_ps": start + dur,
-            "own_ps": np.where(_nesting(profile, device), self_ps[rows], dur),
-            "kind": taken["kind"],
+            "end_ps": end,
+            "own_ps": self_ps[rows] if nesting.all() else np.where(nesting, self_ps[rows], dur) if nesting.any() else dur,
+            "kind": kind,
+            "work_class": _classes(profile, rows, kind, classes),
         }
     )
-    frame = frame.join(profile.links.rename({"work": "slice"}), on="slice", how="left", maintain_order="left")
-    frame = frame.join(classes.select("slice", "work_class"), on="slice", how="left", maintain_order="left").with_columns(
-        pl.col("work_class").fill_null(pl.when(_copies(profile, taken)).then(int(WorkClass.COPY)).otherwise(int(WorkClass.COMPUTE)))
-    )
-    return frame.with_columns(step=_steps_of(profile, frame)).select(list(WORK)).cast(WORK)
+    if profile.links.height:
+        frame = frame.join(profile.links.rename({"work": "slice"}), on="slice", how="left", maintain_order="left")
+    else:
+        frame = frame.with_columns(launch=pl.lit(None, dtype=pl.UInt32), op=pl.lit(None, dtype=pl.UInt32))
+    return frame.with_columns(step=_steps_of(profile, frame)).select(pl.col(name).cast(dtype) for name, dtype in WORK.items())
+
+
+def _classes(profile: Profile, rows: NDArray[np.int64], kind: NDArray[np.uint8], classes: pl.DataFrame) -> NDArray[np.uint8]:
+    """The class of each of these slices, of the kinds given: the one told, else copy or compute by kind and name."""
+    named = profile.names["text"].str.contains(COPY_KERNEL).fill_null(False).to_numpy()
+    copies = kind != int(Kind.KERNEL)
+    if named.any():  # ROCm up to 7.1 runs copies as kernels
+        copies |= named[profile.slices["name"].to_numpy()[rows]]
+    found = np.where(copies, np.uint8(WorkClass.COPY), np.uint8(WorkClass.COMPUTE))
+    at = np.searchsorted(rows, classes["slice"].to_numpy())
+    found[at] = classes["work_class"].to_numpy()
+    return found
+
+
+def by_device(work: pl.DataFrame) -> list[pl.DataFrame]:
+    """The work of each device."""
+    device = work["device"].to_numpy()
+    if device.size and (device[0] == device).all():
+        return [work]
+    return [work.filter(pl.Series(device == number)) for number in np.unique(device).tolist()]
 
 
 def busy(work: pl.DataFrame, work_class: WorkClass | None = None) -> Intervals:
@@ -96,12 +119,6 @@ def _union(work: pl.DataFrame) -> Intervals:
     return union(work["start_ps"].to_numpy(), work["end_ps"].to_numpy())
 
 
-def _copies(profile: Profile, work: pl.DataFrame) -> pl.Series:
-    """Whether each slice is a copy or memset; ROCm up to 7.1 runs them as kernels."""
-    names = profile.names["text"].str.contains(COPY_KERNEL)
-    return (work["kind"] != int(Kind.KERNEL)) | names.gather(work["name"])
-
-
 def _nesting(profile: Profile, device: NDArray[np.uint16]) -> NDArray[np.bool_]:
     """Whether each piece lies on a device whose ops nest on one line."""
     nests = (profile.devices["kind"] == "tpu").fill_null(False).to_numpy()
@@ -113,24 +130,29 @@ def _nesting(profile: Profile, device: NDArray[np.uint16]) -> NDArray[np.bool_]:
 
 def _steps_of(profile: Profile, work: pl.DataFrame) -> pl.Series:
     """Row of `profile.steps` that each piece of work counts for, null for none."""
-    found = np.full(work.height, -1, np.int64)
+    found = np.full(work.height, -1, np.int32)
     steps = profile.steps
     if steps.height:
         start, dur = profile.slices["start_ps"].to_numpy(), profile.slices["dur_ps"].to_numpy()
-        source = profile.devices["source"].to_numpy()[work["device"].to_numpy()]
-        launch = work["launch"].fill_null(0).to_numpy()
-        launched = work["launch"].is_not_null().to_numpy()
+        device = work["device"].to_numpy()
+        launched = work["launch"].is_not_null().to_numpy() if work["launch"].null_count() < work.height else np.zeros(0, np.bool_)
         for key, group in steps.with_row_index("row").group_by("source", "device", maintain_order=True):
             group = group.sort("start_ps")
             step_start = group["start_ps"].to_numpy()
             step_end = step_start + group["dur_ps"].to_numpy()
-            row = group["row"].to_numpy()
-            if key[1] is None:
-                begin, end, mine = start[launch], start[launch] + dur[launch], launched & (source == key[0])
+            if key[1] is not None:
+                mine = np.flatnonzero(device == key[1])
+                begin = end = work["start_ps"].to_numpy()[mine]
+            elif launched.size:
+                mine = np.flatnonzero(launched & (profile.devices["source"].to_numpy()[device] == key[0]))
+                launch = work["launch"].gather(mine).to_numpy()
+                begin, end = start[launch], start[launch] + dur[launch]
             else:
-                begin = end = work["start_ps"].to_numpy()
-                mine = work["device"].to_numpy() == key[1]
+                continue
             at = np.searchsorted(step_start, begin, side="right") - 1
-            inside = mine & (at >= 0) & (end <= step_end[np.maximum(at, 0)])
-            found[inside] = row[at[inside]]
-    return pl.Series("step", np.where(found < 0, 0, found)).cast(pl.UInt32).set(pl.Series(found < 0), None)
+            inside = (at >= 0) & (end <= step_end[np.maximum(at, 0)])
+            found[mine[inside]] = group["row"].to_numpy()[at[inside]]
+    if not (found >= 0).any():
+        return pl.Series("step", [None], dtype=pl.UInt32).new_from_index(0, found.size)
+    steps_of = pl.Series("step", found)
+    return steps_of.set(steps_of < 0, None).cast(pl.UInt32)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
 
 from roofterm.analysis.categories import Category
-from roofterm.analysis.lookup import looked_up
+from roofterm.analysis.lookup import codes_by_id
 from roofterm.analysis.work import WorkClass
 from roofterm_parsers.profile import Profile
 
@@ -15,6 +16,8 @@ AWAITED_COPIES = ("copy-start", "copy-done", "async-start", "async-update", "asy
 XProf counts `copy-done` as compute and busy, and of these leaves `async-done` alone out of the duty cycle.
 """
 
+NO_CLASS = 255
+CLASSES = pl.Schema({"slice": pl.UInt32(), "work_class": pl.UInt8()})
 _BY_CATEGORY = {int(Category.COMMUNICATION): int(WorkClass.COMMUNICATION), int(Category.HOST_IO): int(WorkClass.WAITING)}
 
 
@@ -24,11 +27,13 @@ def work_classes(profile: Profile, facts: pl.DataFrame) -> pl.DataFrame:
     Waiting for an asynchronous copy is no compute: the core does nothing, and the time is that of the copy (definitions.md,
     breakdown: compute before communication before copy).
     """
+    known = np.full(256, NO_CLASS, np.uint8)
+    for category, work_class in _BY_CATEGORY.items():
+        known[category] = work_class
+    classes = known[facts["category"].fill_null(int(Category.OTHER)).to_numpy()]
     awaited = profile.hlo_ops["category"].str.to_lowercase().is_in(AWAITED_COPIES).fill_null(False)
-    by_category = pl.col("category").replace_strict(_BY_CATEGORY, default=None, return_dtype=pl.UInt8)
     if awaited.any():
-        op = looked_up(profile.hlo["op"], profile.hlo["slice"], profile.slices.height, facts["slice"])
-        facts = facts.with_columns(awaited=awaited.gather(op))
-        copies = pl.when(pl.col("awaited").fill_null(False)).then(pl.lit(int(WorkClass.COPY), pl.UInt8))
-        by_category = pl.coalesce(by_category, copies)
-    return facts.select("slice", work_class=by_category).drop_nulls()
+        op = codes_by_id(profile.hlo["op"], profile.hlo["slice"], profile.slices.height)[facts["slice"].to_numpy()]
+        classes[(classes == NO_CLASS) & np.append(awaited.to_numpy(), False)[op]] = int(WorkClass.COPY)
+    told = classes != NO_CLASS
+    return pl.DataFrame({"slice": facts["slice"].to_numpy()[told], "work_class": classes[told]}, schema=CLASSES)

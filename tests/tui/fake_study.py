@@ -158,7 +158,7 @@ class FakeStudy:
         if scope.step not in ("all", "steady") and int(scope.step.split("-")[0]) not in numbers:
             raise ScopeError(f"--step {scope.step}: no such step")
         text = {"all": "whole file", "steady": f"{self._steps - 1} steady steps"}.get(scope.step, f"step {scope.step}")
-        return Selection(pl.DataFrame(), None, pl.DataFrame(), 0, text)
+        return Selection(pl.DataFrame(), lambda: None, pl.DataFrame(), 0, text)
 
     def warnings(self) -> list[Warning]:
         return [Warning("launches_unlinked", "3 kernels have no launch in this file", 3)]

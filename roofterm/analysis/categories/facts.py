@@ -19,7 +19,8 @@ from roofterm.analysis.categories.kinds import TENSOR_CATEGORIES, Category
 from roofterm.analysis.categories.op_names import op_category
 from roofterm.analysis.categories.short import short_name
 from roofterm.analysis.costs.signature import Inputs, dtype_name
-from roofterm.analysis.lookup import ABSENT, looked_up, rows_by_id, rows_of, taken
+from roofterm.analysis.distinct import Alike, alike
+from roofterm.analysis.lookup import ABSENT, I32, codes_by_id, index_of, looked_up, rows_by_id, rows_of, taken
 from roofterm_parsers.profile import WORK_KINDS, Kind, Profile
 
 DTYPES = (
@@ -48,7 +49,7 @@ FACTS = pl.Schema(
         "dtype": pl.Enum(DTYPES),  # type that the arithmetic runs in; null: unknown
         "tensor_core": pl.Boolean(),  # runs on tensor or matrix units; null: unknown
         "evidence": pl.Enum(EVIDENCE),  # what the category rests on
-        "stored": pl.String(),  # type of the elements that its name says it moves; "2byte": their size alone; null: unknown
+        "stored": pl.Categorical(),  # type of the elements that its name says it moves; "2byte": their size alone; null: unknown
     }
 )
 """One row a kernel, copy or memset, in order of slice id."""
@@ -106,31 +107,55 @@ def kernel_facts(profile: Profile, told: pl.DataFrame | None = None) -> pl.DataF
     rows = _work_rows(profile)
     if rows.size == 0:
         return pl.DataFrame(schema=FACTS)
-    size = profile.slices.height
+    told = read_names(profile) if told is None else told
     slices = pl.Series("slice", rows, dtype=pl.UInt32)
-    op = looked_up(profile.links["op"], profile.links["work"], size, slices)
-    hlo = looked_up(profile.hlo["op"], profile.hlo["slice"], size, slices)
+    hlo = codes_by_id(profile.hlo["op"], profile.hlo["slice"], profile.slices.height)[rows]
+    same = _alike(profile, rows, hlo)
+    if same is None:
+        return _facts(profile, told, slices, hlo)
+    facts = _facts(profile, told, slices.gather(same.first), hlo[same.first])
+    return facts.select(slices, pl.exclude("slice").gather(pl.Series(same.of_row)))
+
+
+def _alike(profile: Profile, rows: NDArray[np.int64], hlo: I32) -> Alike | None:
+    """Which pieces of work are of one name, kind and instruction, where nothing else tells them apart: no launch, no arguments."""
+    if profile.links.height or profile.collectives.height:
+        return None
+    slices = profile.slices
+    name, kind = slices["name"].to_numpy()[rows], slices["kind"].to_numpy()[rows]
+    return alike((name, profile.names.height), (kind, 256), (hlo + 1, profile.hlo_ops.height + 1))
+
+
+def _facts(profile: Profile, told: pl.DataFrame, slices: pl.Series, hlo: I32) -> pl.DataFrame:
+    """Facts of these pieces of work. `hlo`: their rows of `hlo_ops`, ABSENT for none."""
+    size = profile.slices.height
+    op = looked_up(profile.links["op"], profile.links["work"], size, slices) if profile.links.height else _nothing(slices, "op")
+    instruction = index_of(hlo.astype(np.int64)).alias("hlo")
     work = pl.DataFrame(
         {
             "slice": slices,
             "kind": profile.slices["kind"].gather(slices),
             "name": profile.slices["name"].gather(slices),
             "op": op,
-            "hlo": hlo,
-            "signature": looked_up(profile.ops["signature"], profile.ops["slice"], size, op),
+            "hlo": instruction,
+            "signature": looked_up(profile.ops["signature"], profile.ops["slice"], size, op) if profile.ops.height else None,
             "op_name": profile.slices["name"].gather(op),
-        }
+        },
+        schema_overrides={"signature": pl.UInt32},
     )
-    told = read_names(profile) if told is None else told
     work = work.with_columns(
         *_collectives(profile, work),
         *(told[column].gather(work["name"]).alias(f"name_{column}") for column in ("category", "dtype", "tensor_core")),
         *_by_op(profile, work["op_name"]),
         _by_signature(profile, work["signature"]),
-        *_by_hlo(profile, hlo),
+        *_by_hlo(profile, instruction),
         stored=told["stored"].gather(work["name"]),
     )
     return _without_units_of_tpus(profile, _decided(work)).select(pl.col(name).cast(kind) for name, kind in FACTS.items())
+
+
+def _nothing(slices: pl.Series, name: str) -> pl.Series:
+    return pl.Series(name, [None], dtype=pl.UInt32).new_from_index(0, slices.len())
 
 
 def _work_rows(profile: Profile) -> NDArray[np.int64]:
@@ -248,12 +273,15 @@ def _collectives(profile: Profile, work: pl.DataFrame) -> list[pl.Series]:
     """collective (true or null) and its type: of work that carries a collective's arguments itself, or hangs on an op that does
     (record_param_comms)."""
     known = profile.collectives
+    if known.height == 0:
+        nothing = pl.Series([None]).new_from_index(0, work.height)
+        return [nothing.cast(pl.Boolean).alias("collective"), nothing.cast(pl.String).alias("collective_dtype")]
     index = rows_by_id(known["slice"], profile.slices.height)
     own, through = rows_of(index, work["slice"]), rows_of(index, work["op"])
     at = np.where(own >= 0, own, through)
     distinct = known["dtype"].unique()
     dtypes = pl.Series([dtype_name(text) for text in distinct.to_list()], dtype=pl.String)
-    named = known["dtype"].replace_strict(distinct, dtypes, return_dtype=pl.String) if known.height else dtypes
+    named = known["dtype"].replace_strict(distinct, dtypes, return_dtype=pl.String)
     return [
         taken(pl.Series("collective", [True]).new_from_index(0, known.height), at),
         taken(named.alias("collective_dtype"), at),
