@@ -78,11 +78,12 @@ def begin(args: Arguments) -> Reading | None:
     if not hasattr(args, "no_cache") or args.command is OPEN:
         return None
     crew = _crew_for(args.paths[0]) if len(args.paths) == 1 and (args.no_cache or not _is_kept(args.paths[0])) else None
-    import_numpy()
     if crew is None:
+        import_numpy()
         return None
     try:
         # Here, and not in the thread, lest two threads import the same at once.
+        import_numpy()
         import roofterm_parsers.chrome.reader  # noqa: F401
         from roofterm.cli.loading import reading_of
 

@@ -138,6 +138,18 @@ def test_reading_that_is_told_to_stop_is_an_interrupt(tmp_path: Path, monkeypatc
             load(args)
 
 
+def test_an_interrupt_before_reading_has_begun_leaves_no_process(
+    tmp_path: Path, crews: list[Crew], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ahead, "import_numpy", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        begin(parse(["ops", str(trace(tmp_path / "trace.json")), "--no-cache"]))
+    assert len(crews) == 1
+
+
 def test_how_often_threads_give_way_is_put_back(tmp_path: Path) -> None:
     before = sys.getswitchinterval()
     args = parse(["ops", str(trace(tmp_path / "trace.json")), "--no-cache"])
