@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import csv
 import io
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
@@ -17,6 +18,15 @@ from roofterm.report.as_json import encode, rows_of
 from roofterm.text.safe import safe_text
 
 T = TypeVar("T")
+
+ROWS_AT_ONCE = 5_000
+"""of a table that is written a piece at a time, so that writing can be stopped in between"""
+
+_ROWS = "\N{OBJECT REPLACEMENT CHARACTER}rows"
+"""stands for the rows while the object around them is written"""
+
+_unfinished: set[str] = set()
+"""files that are being written: none is left when the program ends meanwhile"""
 
 
 class WriteError(ValueError):
@@ -35,6 +45,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
                 yield file
             return
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        _unfinished.add(name)
         try:
             with os.fdopen(handle, "wb") as file:
                 yield file
@@ -45,10 +56,20 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
             os.chmod(name, 0o666 & ~umask)
             os.replace(name, path)
         except BaseException:
-            os.unlink(name)
+            with suppress(FileNotFoundError):
+                os.unlink(name)
             raise
+        finally:
+            _unfinished.discard(name)
     except OSError as why:
         raise WriteError(f"cannot write {path}: {why.strerror or why}") from why
+
+
+@atexit.register
+def _remove_unfinished() -> None:
+    for name in tuple(_unfinished):
+        with suppress(OSError):
+            os.unlink(name)
 
 
 def writer_for(path: Path, writers: Mapping[str, T]) -> T:
@@ -61,22 +82,44 @@ def writer_for(path: Path, writers: Mapping[str, T]) -> T:
 
 def csv_bytes(table: pl.DataFrame) -> bytes:
     """A table as CSV with a header; lists joined by ';', unknown empty."""
+    return b"".join(csv_pieces(table))
+
+
+def csv_pieces(table: pl.DataFrame) -> Iterator[bytes]:
+    """`csv_bytes`, a piece at a time."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(table.columns)
-    for row in table.iter_rows():
-        writer.writerow([_field(value) for value in row])
-    return out.getvalue().encode()
+    for part in table.iter_slices(ROWS_AT_ONCE):
+        for row in part.iter_rows():
+            writer.writerow([_field(value) for value in row])
+        yield out.getvalue().encode()
+        out.seek(0)
+        out.truncate()
+    yield out.getvalue().encode()
 
 
 def json_bytes(table: pl.DataFrame, head: Mapping[str, Any]) -> bytes:
     """A table as the object of contract.md: `head`, then its rows."""
-    return encode({**head, "rows": rows_of(table)})
+    return b"".join(json_pieces(table, head))
+
+
+def json_pieces(table: pl.DataFrame, head: Mapping[str, Any]) -> Iterator[bytes]:
+    """`json_bytes`, a piece at a time."""
+    if table.height <= ROWS_AT_ONCE:
+        yield encode({**head, "rows": rows_of(table)})
+        return
+    before, after = encode({**head, "rows": [_ROWS]}).rsplit(encode(_ROWS).strip(), 1)
+    opened, closed = encode({"rows": [_ROWS]}).split(encode(_ROWS).strip())
+    for number, part in enumerate(table.iter_slices(ROWS_AT_ONCE)):
+        rows = encode({"rows": rows_of(part)}).removeprefix(opened).removesuffix(closed)
+        yield (before if number == 0 else b"," + opened[opened.rindex(b"[") + 1 :]) + rows
+    yield after
 
 
 TABLE_WRITERS: dict[str, Callable[[pl.DataFrame, Mapping[str, Any], IO[bytes]], object]] = {
-    ".csv": lambda table, _head, file: file.write(csv_bytes(table)),
-    ".json": lambda table, head, file: file.write(json_bytes(table, head)),
+    ".csv": lambda table, _head, file: file.writelines(csv_pieces(table)),
+    ".json": lambda table, head, file: file.writelines(json_pieces(table, head)),
     ".parquet": lambda table, _head, file: table.write_parquet(file, compression="zstd"),
     ".arrow": lambda table, _head, file: table.write_ipc(file, compression="zstd"),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from threading import Event
 from typing import TYPE_CHECKING
 
 from roofterm.analysis.filters import FilterError
@@ -12,6 +13,7 @@ from roofterm.analysis.window_text import parse_window, window_text
 from roofterm.report.files import WriteError
 from roofterm.tui import keymap, limits
 from roofterm.tui.baseline import matched, open_baseline
+from roofterm.tui.desk import Desk
 from roofterm.tui.exporting import Export, default_path, refused, would_overwrite, write_export
 from roofterm.tui.kept_view import Mark
 from roofterm.tui.marks import mark_choices, toggled
@@ -103,7 +105,7 @@ def export(explorer: Explorer) -> None:
 
     def given(path: str | None) -> None:
         if path is not None:
-            _: Worker[None] = explorer.run_worker(_write(explorer, what, path), group="export")
+            _: Worker[None] = explorer.run_worker(_write(explorer, what, path), group="export", exclusive=True)
 
     prompt = TextPrompt(
         f"Write all {what.noun} shown to (the ending tells the format)",
@@ -116,13 +118,18 @@ def export(explorer: Explorer) -> None:
 
 
 async def _write(explorer: Explorer, what: Export, path: str) -> None:
-    explorer.notice("writing ...")
+    explorer.notice(f"writing ... {keymap.first_key('stop', explorer.opened.options.keys)} stops it")
+    stopping, scribe = Event(), Desk()
     try:
-        done = await explorer.app_.desk.ask(lambda: write_export(what, path))
+        await explorer.app_.desk.ask(what.prepare)
+        done = await scribe.ask(lambda: write_export(what, path, stopping.is_set))
     except (WriteError, FilterError, ScopeError) as fault:
         explorer.notice(str(fault), "bad")
     else:
         explorer.notice(done)
+    finally:
+        stopping.set()
+        scribe.close()
 
 
 def show_next_command(explorer: Explorer) -> None:

@@ -42,7 +42,8 @@ if TYPE_CHECKING:
 DETAIL_PAUSE_SECONDS = 0.03
 """Rest of the cursor before the details beside it follow: keys that repeat do not send them again and again."""
 
-STOPPABLE = ("load-", "pick", "command", "words")
+EXPORT = "export"
+STOPPABLE = ("load-", "pick", "command", "words", EXPORT)
 """groups of workers, by how their names begin, that `stop` ends"""
 
 PATIENCE_SECONDS = 0.15
@@ -321,7 +322,9 @@ class Explorer(Screen[None], inherit_bindings=False):
         self.query_one(FilterBar).learn(await self.app_.desk.ask(self.opened.study.vocabulary), by)
 
     def action_clear(self) -> None:
-        if is_limited(self.state):
+        if self._stop((EXPORT,)):
+            self.notice("stopped: no file was written")
+        elif is_limited(self.state):
             self.change(cleared(self.state))
         else:
             self.query_one(Status).quiet()
@@ -402,10 +405,14 @@ class Explorer(Screen[None], inherit_bindings=False):
         self.app_.action_command_palette()
 
     def action_stop_or_leave(self) -> None:
-        running = [worker for worker in self.workers if worker.group.startswith(STOPPABLE) and worker.is_running]
-        if running:
-            for worker in running:
-                worker.cancel()
+        if self._stop(STOPPABLE):
             self.notice("stopped")
         else:
             self.app_.action_leave()
+
+    def _stop(self, groups: tuple[str, ...]) -> bool:
+        """End the workers of these groups; whether any was running."""
+        running = [worker for worker in self.workers if worker.group.startswith(groups) and worker.is_running]
+        for worker in running:
+            worker.cancel()
+        return bool(running)

@@ -1,15 +1,20 @@
-"""What a screen shows, written to a file: all its rows, by the code that the commands write with."""
+"""What a screen shows, written to a file: all its rows, by the code that the commands write with.
+
+The writing has a thread of its own, so that the screen stays in use, and ends soon after it is told to; what it needs of the
+Study, which one thread asks at a time, is asked before.
+"""
 
 from __future__ import annotations
 
+import io
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
-from roofterm.report.files import TABLE_WRITERS, WriteError, json_bytes, replacing, writer_for
+from roofterm.report.files import TABLE_WRITERS, WriteError, json_pieces, replacing, writer_for
 from roofterm.report.slice_files import SLICE_WRITERS
 from roofterm.text.units import bytes_text, count
 
@@ -30,28 +35,39 @@ class TableExport:
     noun: str
     """of its rows"""
     table: Callable[[], pl.DataFrame]
-    json: Callable[[pl.DataFrame], bytes]
-    """the document of contract.md that holds the same rows"""
+    json: Callable[[pl.DataFrame], Iterable[bytes]]
+    """the document of contract.md that holds the same rows, in pieces"""
+
+    def prepare(self) -> None:
+        """There is nothing to ask."""
 
     def write(self, file: IO[bytes], path: Path) -> int:
         table = self.table()
         if path.name.lower().endswith(".json"):
-            file.write(self.json(table))
+            file.writelines(self.json(table))
         else:
             writer_for(path, TABLE_WRITERS)(table, {}, file)
         return table.height
 
 
-@dataclass(frozen=True)
+@dataclass
 class SliceExport:
     """The slices that a filter and its limits leave, as `roofterm export` writes them."""
 
     study: Study
     ask: Callable[[], Mask]
     noun: str = "slices"
+    chosen: Mask | None = None
+
+    def prepare(self) -> None:
+        """Which slices they are, and all that the Study works out for any of them."""
+        from roofterm.analysis.slice_table import slice_table
+
+        self.chosen = self.ask()
+        slice_table(self.study, self.chosen & False)
 
     def write(self, file: IO[bytes], path: Path) -> int:
-        chosen = self.ask()
+        chosen = self.ask() if self.chosen is None else self.chosen
         writer_for(path, SLICE_WRITERS)(self.study, chosen, file)
         return int(chosen.sum())
 
@@ -61,7 +77,7 @@ Export = TableExport | SliceExport
 
 def rows_export(noun: str, rows: Rows, head: Mapping[str, Any]) -> TableExport:
     """The rows of a table in the order shown; `head`: keys of the JSON before `rows`."""
-    return TableExport(noun, lambda: rows.frame[rows.order], lambda table: json_bytes(table, head))
+    return TableExport(noun, lambda: rows.frame[rows.order], lambda table: json_pieces(table, head))
 
 
 def default_path(title: str, part: str, ending: str = ".csv") -> str:
@@ -92,11 +108,33 @@ def would_overwrite(text: str) -> str | None:
     return f"{path.name} is there already: enter again overwrites it" if os.path.exists(path) else None
 
 
-def write_export(export: Export, text: str) -> str:
-    """Write it; what was done, in words. Raises WriteError."""
+class Stopped(Exception):
+    """The writing was told to end, and nothing was written."""
+
+
+class StoppableFile(io.RawIOBase):
+    """A file that takes no more once it is told to stop."""
+
+    def __init__(self, file: IO[bytes], stopped: Callable[[], bool]) -> None:
+        self._file = file
+        self._stopped = stopped
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        if self._stopped():
+            raise Stopped
+        return self._file.write(data)
+
+
+def write_export(export: Export, text: str, stopped: Callable[[], bool] = lambda: False) -> str:
+    """Write it; what was done, in words. Raises WriteError; Stopped once it is."""
     path = _path(text)
     with replacing(path) as file:
-        rows = export.write(file, path)
+        rows = export.write(cast(IO[bytes], StoppableFile(file, stopped)), path)
+        if stopped():
+            raise Stopped
     size = f", {bytes_text(path.stat().st_size)}" if path.is_file() else ""
     return f"{count(rows)} {export.noun} written to {path}{size}"
 

@@ -5,20 +5,34 @@ from __future__ import annotations
 import csv
 import io
 import json
+import time
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 from roofterm.cli.main import main
+from roofterm.report.files import json_pieces
 from roofterm.tui.app import RooftermApp
-from roofterm.tui.exporting import default_path
+from roofterm.tui.exporting import TableExport, default_path, write_export
 from roofterm.tui.options import Options
 from roofterm.tui.screens.loading import LoadingScreen
 from roofterm.tui.screens.picker import Picker
 from roofterm.tui.screens.prompt import TextPrompt
 from tests.tui.fake_study import FakeStudy
-from tests.tui.harness import explorer, press, screen_lines, screen_text, settled, state, status_line, the_app, the_explorer, type_text
+from tests.tui.harness import (
+    explorer,
+    press,
+    screen_lines,
+    screen_text,
+    settled,
+    state,
+    status_line,
+    the_app,
+    the_explorer,
+    the_page,
+    type_text,
+)
 
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"
 SAMPLE = SAMPLES / "transformer_h100_synthetic.pt.trace.json.gz"
@@ -128,6 +142,57 @@ async def test_all_rows_go_to_the_file_not_those_that_fit():
         await exported(pilot, "out.csv")
         assert "13 kernels written to out.csv" in status_line(pilot)
     assert len(pl.read_csv("out.csv")) == 13
+
+
+class Endless:
+    """An export that never ends by itself."""
+
+    noun = "rows"
+
+    def prepare(self) -> None:
+        """There is nothing to ask."""
+
+    def write(self, file, _path) -> int:
+        while True:
+            file.write(b"row")
+            time.sleep(0.001)
+
+
+@pytest.mark.parametrize("key", ["escape", "ctrl+c"])
+async def test_writing_is_stopped_and_leaves_no_file(folder, key, monkeypatch):
+    async with explorer((80, 24), "3") as pilot:
+        monkeypatch.setattr(type(the_page(pilot)), "export", lambda _: Endless())
+        await press(pilot, "e ctrl+u")
+        await type_text(pilot, "out.csv")
+        await pilot.press("enter")
+        while not list(folder.glob(".out*")):
+            await pilot.pause(0.01)
+        await pilot.press("5")  # the screen is in use meanwhile
+        await pilot.pause(0.1)
+        assert "Steps]" in screen_lines(pilot)[1]
+        await pilot.press(key)
+        await pilot.pause()
+        assert "stopped" in status_line(pilot)
+        while list(folder.glob(".out*")):
+            await pilot.pause(0.01)
+        assert not (folder / "out.csv").exists()
+        await press(pilot, "3")
+        assert pilot.app.is_running
+
+
+@pytest.mark.parametrize("ending", ["csv", "json", "parquet", "arrow"])
+def test_each_format_ends_where_it_is_told_to(folder, ending):
+    table = pl.DataFrame({"name": ["x"] * 100_000})
+    written: list[int] = []
+
+    def told() -> bool:
+        written.append(1)
+        return len(written) > 1
+
+    export = TableExport("rows", lambda: table, lambda rows: json_pieces(rows, {}))
+    with pytest.raises(BaseException):  # noqa: B017, PT011 (polars wraps it)
+        write_export(export, f"out.{ending}", told)
+    assert [path for path in folder.iterdir() if "out" in path.name] == []
 
 
 async def test_a_file_that_is_there_needs_a_second_enter(folder):

@@ -8,7 +8,7 @@ import polars as pl
 from textual.app import ComposeResult
 from textual.containers import Container, Vertical
 
-from roofterm.report.files import json_bytes
+from roofterm.report.files import json_pieces
 from roofterm.results import DeviceInfo
 from roofterm.text.units import bytes_text, count
 from roofterm.tui.exporting import Export, TableExport
@@ -63,7 +63,7 @@ class DevicePage(TablePage):
         if not self.opened.devices:
             return None
         roofs = roofs_frame(self.opened.devices[0]).rename({"rank": "value_per_s"})
-        return TableExport("roofs", lambda: roofs, lambda table: json_bytes(table, {"schema": "roofterm.device-roofs/1"}))
+        return TableExport("roofs", lambda: roofs, lambda table: json_pieces(table, {"schema": "roofterm.device-roofs/1"}))
 
     def show_side(self) -> None:
         """Its facts do not follow the cursor."""

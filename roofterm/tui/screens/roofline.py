@@ -122,8 +122,8 @@ class RooflinePage(Page):
         shown = [answer.records[row] for row in answer.rows.order]
         study, scope = self.opened.study.roofed, self.scope(self.explorer.state, "steady")
 
-        def document(_: pl.DataFrame) -> bytes:
-            return roofline_json(study.device, answer.part, answer.roofline, shown, scope_use(study, scope))
+        def document(_: pl.DataFrame) -> list[bytes]:
+            return [roofline_json(study.device, answer.part, answer.roofline, shown, scope_use(study, scope))]
 
         return TableExport("rows of the roofline", lambda: roofline_frame(shown), document)
 

@@ -10,7 +10,7 @@ from textual.containers import Horizontal, Vertical
 
 from roofterm.analysis.filters import parse, subset
 from roofterm.analysis.slice_table import step_number
-from roofterm.report.files import json_bytes
+from roofterm.report.files import json_pieces
 from roofterm.report.step_table import step_table, steps_head
 from roofterm.tui.exporting import Export, TableExport
 from roofterm.tui.frames import steps_frame
@@ -75,7 +75,7 @@ class StepsPage(TablePage):
         if self.rows is None:
             return None
         steps, order, study = step_table(self.opened.steps), self.rows.order, self.opened.study
-        return TableExport("steps", lambda: steps[order], lambda table: json_bytes(table, steps_head(study)))
+        return TableExport("steps", lambda: steps[order], lambda table: json_pieces(table, steps_head(study)))
 
     def _ask(self, state: ViewState, sort: Sort | None) -> Rows:
         asked, _ = subset(parse(state.filter), FIELDS)
