@@ -13,7 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from roofterm.analysis.steps import US
-from roofterm.results import MemoryCurve, MemoryHolder, MemoryOp, MemoryPool, MemoryPressure, MemoryReport, MemoryStep
+from roofterm.results import MemoryBlock, MemoryCurve, MemoryHolder, MemoryOp, MemoryPool, MemoryPressure, MemoryReport, MemoryStep
 from roofterm_parsers.profile import HOST_CALL_KINDS, ROOT, Kind, Profile
 
 EVENTS = pl.Schema(
@@ -27,6 +27,13 @@ EVENTS = pl.Schema(
         "available_bytes": pl.Int64,  # that the allocator has left, where it says so
         "op": pl.String,  # innermost op around the event, or the framework's own word; null: neither
         "out_of_memory": pl.Boolean,
+        "stack_bytes": pl.Int64,  # of what is in use, the stack of a TPU's program; what follows XLA's allocators alone say
+        "lifetime_peak_bytes": pl.Int64,  # most in use since the allocator began, as it counts itself
+        "fragmentation": pl.Float64,
+        "requested_bytes": pl.Int64,
+        "region": pl.String,
+        "dtype": pl.String,
+        "shape": pl.String,
     }
 )
 """One row an event of an allocator, in order of time."""
@@ -48,6 +55,22 @@ OPS = pl.Schema(
 )
 
 
+BLOCKS = pl.Schema(
+    {
+        "pool": pl.UInt16,
+        "op": pl.String,
+        "blocks": pl.UInt32,  # alike in all that is said of them
+        "bytes": pl.Int64,  # of one
+        "held_bytes": pl.Int64,  # of all
+        "requested_bytes": pl.Int64,  # of one
+        "dtype": pl.String,
+        "shape": pl.String,
+        "region": pl.String,
+        "time_ps": pl.Int64,  # when the first was allocated
+    }
+)
+
+
 class Course(NamedTuple):
     """What a pool holds over time: `held_bytes` from each time to the next; both of one length, times ascending."""
 
@@ -58,7 +81,7 @@ class Course(NamedTuple):
     known_from_zero: bool
     """False: the file gives no totals, so these are changes since the recording began"""
     peak: int | None
-    """place of the first moment at which most is held; None: no event"""
+    """place of the last moment at which most is held; None: no event"""
 
 
 CALLS = (
@@ -70,6 +93,9 @@ CURVE_PARTS = 120
 """Parts of a curve of use: more than a wide terminal has cells for would not be seen."""
 
 HOLDERS = 20
+
+STACK, BEFORE = "stack", "before the recording"
+"""Regions of what no event of the recording allocated"""
 
 HOST_ALLOCATOR = r"(?i)host|cpu"
 
@@ -109,6 +135,10 @@ def memory_of(profile: Profile) -> Memory:
         ),
         op=pl.coalesce(framework, pl.lit(_ops_around(profile, events["track"], events["time_ps"]))),
         out_of_memory=pl.col("out_of_memory").fill_null(False),
+        stack_bytes=pl.when(pl.col("available_bytes").is_not_null()).then(stack),
+        lifetime_peak_bytes="peak_bytes",
+        dtype=pl.when(~pl.col("dtype").is_in(["", "INVALID"])).then("dtype"),
+        **{column: pl.when(~pl.col(column).is_in(["", "(null)", "unknown"])).then(column) for column in ("region", "shape")},
     )
     events = events.select(pl.col(name).cast(kind) for name, kind in EVENTS.items()).sort("time_ps", maintain_order=True)
     return Memory(pools.select(pl.col(name).cast(kind) for name, kind in POOLS.items()), events)
@@ -127,6 +157,7 @@ def memory_report(profile: Profile, windows: pl.DataFrame, memory: Memory) -> Me
         holders=_holders(memory),
         steps=_steps(profile, windows, memory),
         pressure=pressure,
+        blocks=_blocks(memory),
         ops=[MemoryOp(**row) for row in _most_of_each(memory_by_op(memory)).iter_rows(named=True)],
         curves=memory_curves(memory),
     )
@@ -162,9 +193,13 @@ def memory_course(memory: Memory, pool: int) -> Course:
     stated = events.filter(pl.col("used_bytes").is_not_null())
     if stated.height or not events.height:
         held = stated["used_bytes"].to_numpy()
-        return Course(stated["time_ps"].to_numpy(), held, stated["op"], True, int(held.argmax()) if held.size else None)
+        return Course(stated["time_ps"].to_numpy(), held, stated["op"], True, _last_peak(held))
     held = events["bytes"].fill_null(0).cum_sum().to_numpy()
-    return Course(events["time_ps"].to_numpy(), held, events["op"], False, int(held.argmax()))
+    return Course(events["time_ps"].to_numpy(), held, events["op"], False, _last_peak(held))
+
+
+def _last_peak(held: NDArray[np.int64]) -> int | None:
+    return held.size - 1 - int(held[::-1].argmax()) if held.size else None
 
 
 def memory_by_op(memory: Memory, window_ps: tuple[int, int] | None = None) -> pl.DataFrame:
@@ -248,7 +283,10 @@ def _pool(profile: Profile, windows: pl.DataFrame, memory: Memory, number: int) 
     pool.reserved_peak_bytes = _whole(counted["reserved_bytes"].max())
     pool.first_bytes = counted["used_bytes"][0] - counted["bytes"][0] if counted["bytes"][0] is not None else None
     pool.last_bytes = counted["used_bytes"][-1]
-    pool.held_before_bytes = at["used_bytes"] - int(_held(counted)["bytes"].sum())
+    pool.held_before_bytes = at["used_bytes"] - (at["stack_bytes"] or 0) - int(_held(counted)["bytes"].sum())
+    pool.stack_bytes, pool.free_at_peak_bytes = at["stack_bytes"], available
+    pool.fragmentation_pct = 100 * at["fragmentation"] if at["fragmentation"] is not None else None
+    pool.lifetime_peak_bytes = _whole(counted["lifetime_peak_bytes"].max())
     if pool.capacity_bytes:
         pool.peak_pct = 100 * max(pool.peak_bytes, pool.reserved_peak_bytes or 0) / pool.capacity_bytes
     return pool
@@ -265,6 +303,42 @@ def _holders(memory: Memory) -> list[MemoryHolder]:
             MemoryHolder(pool=number, op=row["op"], bytes=row["bytes"], blocks=row["blocks"]) for row in table.iter_rows(named=True)
         ]
     return holders
+
+
+def memory_blocks(memory: Memory, pool: int) -> pl.DataFrame:
+    """What is in use at a pool's peak: schema `BLOCKS`, most bytes first, alike blocks as one.
+
+    What was allocated before the recording, and the stack of a TPU's program, are rows of their own, told by their region.
+    """
+    events = memory.events.filter((pl.col("pool") == pool) & ~pl.col("out_of_memory"))
+    alike = _held(events).group_by("op", "bytes", "requested_bytes", "dtype", "shape", "region", maintain_order=True)
+    table = alike.agg(pl.len().alias("blocks"), pl.col("time_ps").first()).with_columns(
+        held_bytes=pl.col("bytes") * pl.col("blocks"), pool=pl.lit(pool, pl.UInt16)
+    )
+    table = table.select(pl.col(name).cast(kind) for name, kind in BLOCKS.items())
+    peak = _peak_row(events)
+    if peak is not None:
+        used, stack = events["used_bytes"][peak], events["stack_bytes"][peak] or 0
+        rest = {STACK: stack, BEFORE: used - stack - int(table["held_bytes"].sum())}
+        rows = [
+            {"pool": pool, "blocks": 1, "bytes": size, "held_bytes": size, "region": region} for region, size in rest.items() if size > 0
+        ]
+        table = pl.concat([table, pl.DataFrame(rows, schema=BLOCKS)])
+    order = ["held_bytes", "bytes", "op"]
+    return table.sort(order, descending=[True, True, False], nulls_last=True, maintain_order=True)
+
+
+def _blocks(memory: Memory) -> list[MemoryBlock]:
+    """The largest blocks of each pool's peak."""
+    tables = [memory_blocks(memory, number).head(HOLDERS) for number in range(memory.pools.height)]
+    return [
+        MemoryBlock(
+            **{name: row[name] for name in ("pool", "op", "blocks", "bytes", "held_bytes", "requested_bytes", "dtype", "shape", "region")},
+            allocated_us=None if row["time_ps"] is None else row["time_ps"] / US,
+        )
+        for table in tables
+        for row in table.iter_rows(named=True)
+    ]
 
 
 def _steps(profile: Profile, windows: pl.DataFrame, memory: Memory) -> list[MemoryStep]:
@@ -307,19 +381,19 @@ def _highest(part: NDArray[np.int64], sizes: NDArray[np.int64], count: int) -> l
 
 
 def _peak_row(events: pl.DataFrame) -> int | None:
-    """Row of the first event after which most is in use."""
-    return events["used_bytes"].arg_max() if events["used_bytes"].null_count() < events.height else None
+    """Row of the last event after which most is in use: of steps with equal peaks the last, of which the file tells most, as XProf does."""
+    used = events["used_bytes"]
+    return None if used.null_count() == events.height else events.height - 1 - (used.reverse().arg_max() or 0)
 
 
 def _held(events: pl.DataFrame) -> pl.DataFrame:
-    """The blocks (op, bytes) that were allocated in the recording and in use at the peak; `events`: of one pool.
+    """The blocks that were allocated in the recording and in use at the peak, columns of `EVENTS`; `events`: of one pool.
 
     A block lives until an event of the same address frees it.
     """
     peak = _peak_row(events)
     until = events.head(0 if peak is None else peak + 1)
-    latest = until.group_by("address", maintain_order=True).agg(pl.col("op", "bytes").last())
-    return latest.filter(pl.col("bytes") > 0).select("op", "bytes")
+    return until.unique("address", keep="last", maintain_order=True).filter(pl.col("bytes") > 0)
 
 
 def _step_at(profile: Profile, windows: pl.DataFrame, source: int, time_ps: int) -> str | None:

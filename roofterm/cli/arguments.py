@@ -104,6 +104,7 @@ ANY = (*READING, *LOOKS, *LOADING, *VOICE)
 EXPORTED = (
     "kernel", "launch", "op", "framework", "category", "module", "hlo", "collective", "gap", "iteration", "steps", "ranks",
     "roofline", "roofline-program", "roofline-phase", "roofline-category", "roofline-module", "roofline-kernel",
+    "memory-pool", "memory-block", "memory-op", "memory-step", "memory-pressure",
 )  # fmt: skip
 """Tables of `report.result_tables`, which is heavier to import."""
 

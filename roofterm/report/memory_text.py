@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from roofterm.results import MemoryCurve, MemoryPool, MemoryPressure, MemoryReport
+from roofterm.results import MemoryBlock, MemoryCurve, MemoryPool, MemoryPressure, MemoryReport
 from roofterm.text.course import course
 from roofterm.text.safe import safe_text
 from roofterm.text.units import bytes_text, count, duration_us, figures, pct
@@ -31,6 +31,9 @@ def memory_lines(memory: MemoryReport, width: int) -> Iterator[str]:
         if held:
             names = (f"{safe_text(holder.op or 'what is in no op', _NAME)} {bytes_text(holder.bytes)}" for holder in held)
             yield f"held at the peak by {', '.join(names)}"
+        blocks = [block for block in memory.blocks if block.pool == fullest and (block.shape or block.dtype)][:_HOLDERS_SHOWN]
+        if blocks:
+            yield f"its largest arrays: {', '.join(map(_block, blocks))}"
     failed = [time for number in shown for time in memory.pools[number].out_of_memory_us]
     if failed:
         times = "once" if len(failed) == 1 else f"{count(len(failed))} times"
@@ -47,8 +50,17 @@ def _peak(pool: MemoryPool, pools: int) -> str:
     parts += ["on the host"] if not pool.on_device else [f"the fullest of {count(pools)} devices"] if pools > 1 else []
     parts += [f"in {safe_text(pool.peak_op, _NAME)}"] if pool.peak_op else []
     parts += [safe_text(pool.peak_step, _NAME)] if pool.peak_step else []
-    before = f"; {bytes_text(pool.held_before_bytes)} of it from before the recording" if pool.held_before_bytes else ""
-    return f"{', '.join(parts)}{before}"
+    parts += [f"fragmented {pct(pool.fragmentation_pct)}"] if pool.fragmentation_pct else []
+    of_it = [f"{bytes_text(pool.held_before_bytes)} of it from before the recording"] if pool.held_before_bytes else []
+    of_it += [f"{bytes_text(pool.stack_bytes)} of it the program's stack"] if pool.stack_bytes else []
+    return "; ".join([", ".join(parts), *of_it])
+
+
+def _block(block: MemoryBlock) -> str:
+    what = safe_text(" ".join(part for part in (block.dtype, block.shape) if part), _NAME)
+    return (
+        f"{count(block.blocks)} x {what} {bytes_text(block.held_bytes)}" if block.blocks > 1 else f"{what} {bytes_text(block.held_bytes)}"
+    )
 
 
 def _curve(curve: MemoryCurve, width: int) -> str:

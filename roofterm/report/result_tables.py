@@ -9,6 +9,8 @@ import polars as pl
 from roofterm.analysis.filters import parse
 from roofterm.analysis.row_filter import row_predicate
 from roofterm.analysis.scope import Scope
+from roofterm.report.memory_table import TABLES as MEMORY
+from roofterm.report.memory_table import memory_frame
 from roofterm.report.rank_table import RANKS_HEAD, scoped_ranks
 from roofterm.report.roofline_table import level_rows, roofline_frame
 from roofterm.report.step_table import STEPS_HEAD, scoped_steps
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
 OPS = ("kernel", "launch", "op", "framework", "category", "module", "hlo", "collective", "gap", "iteration")
 LEVELS = {"roofline": "op", **{f"roofline-{level}": level for level in ("program", "phase", "category", "module", "kernel")}}
-NAMES = (*OPS, "steps", "ranks", *LEVELS)
+NAMES = (*OPS, "steps", "ranks", *LEVELS, *MEMORY)
 
 
 def result_table(study: Study, name: str, scope: Scope) -> tuple[pl.DataFrame, dict[str, Any]]:

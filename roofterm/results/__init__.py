@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from roofterm.results.devices import DeviceInfo, RoofSet
 from roofterm.results.findings import Finding
-from roofterm.results.memory import MemoryCurve, MemoryHolder, MemoryOp, MemoryPool, MemoryPressure, MemoryReport, MemoryStep
+from roofterm.results.memory import MemoryBlock, MemoryCurve, MemoryHolder, MemoryOp, MemoryPool, MemoryPressure, MemoryReport, MemoryStep
 from roofterm.results.ranks import RankGroup, RankRow
 from roofterm.results.roofline import Coverage, Roof, Roofline, RooflineRow, ScopeUse
 from roofterm.results.steps import ChainLink, GraphReplay, HostBalance, HtaRank, LaunchPath, OtherTools, PluginDevice, PluginStep, StepRow
@@ -30,6 +30,7 @@ __all__ = [
     "InputOp",
     "InputPipeline",
     "LaunchPath",
+    "MemoryBlock",
     "MemoryCurve",
     "MemoryHolder",
     "MemoryOp",

@@ -35,6 +35,35 @@ class MemoryPool(msgspec.Struct):
     last_bytes: int | None = None
     held_before_bytes: int | None = None
     """of the peak, what had been allocated before the recording"""
+    stack_bytes: int | None = None
+    """of the peak, the stack of a TPU's program; this and what follows XLA's allocators alone say"""
+    free_at_peak_bytes: int | None = None
+    """what the allocator had left"""
+    fragmentation_pct: float | None = None
+    """at the peak, as the allocator states it"""
+    lifetime_peak_bytes: int | None = None
+    """most in use since the allocator began, which may be before the recording"""
+
+
+class MemoryBlock(msgspec.Struct):
+    """Blocks, alike in all that is said of them, that live at a pool's peak."""
+
+    pool: int
+    op: str | None
+    """None: outside of any op"""
+    blocks: int
+    bytes: int
+    """of one"""
+    held_bytes: int
+    """of all of them"""
+    requested_bytes: int | None
+    """of one, before the allocator rounded it up"""
+    dtype: str | None
+    shape: str | None
+    region: str | None
+    """what XLA uses it for: output, temp, dynamic; stack; before the recording"""
+    allocated_us: float | None
+    """when the first was allocated; None: not in the recording"""
 
 
 class MemoryHolder(msgspec.Struct):
@@ -103,3 +132,5 @@ class MemoryReport(msgspec.Struct):
     ops: list[MemoryOp] = []
     """who allocated most"""
     curves: list[MemoryCurve] = []
+    blocks: list[MemoryBlock] = []
+    """the largest that live at each pool's peak"""

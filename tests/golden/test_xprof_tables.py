@@ -11,7 +11,6 @@ from roofterm.analysis.xprof.framework_op_stats import xprof_framework_op_stats
 from roofterm.analysis.xprof.hlo_stats import xprof_hlo_stats
 from roofterm.analysis.xprof.input_pipeline import xprof_input_pipeline
 from roofterm.analysis.xprof.kernel_stats import xprof_kernel_stats
-from roofterm.analysis.xprof.memory_profile import xprof_memory_profile
 from roofterm.analysis.xprof.op_profile import Grouping, xprof_op_profile
 from roofterm.analysis.xprof.overview import xprof_overview
 from roofterm_parsers.profile import Source
@@ -70,69 +69,6 @@ def test_op_profile(trace: str, tool: str, group: Grouping, table: str, idle: bo
     assert [path for path, _, _ in got] == [path for path, _, _ in expected]
     assert [children for _, _, children in got] == [children for _, _, children in expected]
     assert [metrics for _, metrics, _ in got] == [pytest.approx(metrics, rel=1e-6, abs=1e-12) for _, metrics, _ in expected]
-
-
-@every_trace
-def test_memory_profile(trace: str) -> None:
-    """Peaks and timeline of each allocator, to the six digits in which XProf writes fractions."""
-    table = tables_of(f"{FOLDER['2.24.2']}/{trace}", "memory_profile")[0]
-    got = xprof_memory_profile(profile_of(trace))
-    assert list(got) == table.get("memoryIds", [])
-    for name, own in got.items():
-        known = table["memoryProfilePerAllocator"][name]
-        summary = known["profileSummary"]
-        assert own["summary"] == {
-            "peak_bytes_lifetime": int(summary["peakBytesUsageLifetime"]),
-            "time_ps": int(summary["peakStatsTimePs"]),
-            "capacity_bytes": int(summary["memoryCapacity"]),
-            **memory_use(summary["peakStats"]),
-        }
-        assert own["timeline"] == [
-            {
-                "time_ps": int(one["timeOffsetPs"]),
-                **memory_use(one["aggregationStats"]),
-                "activity": one["activityMetadata"]["memoryActivity"],
-                "requested_bytes": int(one["activityMetadata"]["requestedBytes"]),
-                "allocation_bytes": int(one["activityMetadata"]["allocationBytes"]),
-                "address": int(one["activityMetadata"]["address"]),
-            }
-            for one in known["sampledTimelineSnapshots"]
-        ]
-
-
-@every_trace
-def test_what_memory_holds_at_its_peak(trace: str) -> None:
-    """Blocks that are held, and what XProf puts in the place of those that it saw nobody ask for."""
-    table = tables_of(f"{FOLDER['2.24.2']}/{trace}", "memory_profile")[0]
-    for name, own in xprof_memory_profile(profile_of(trace)).items():
-        known = table["memoryProfilePerAllocator"][name]
-        want = []
-        for one in known["activeAllocations"]:
-            special = int(one["snapshotIndex"]) < 0
-            at = int(one["specialIndex"] if special else one["snapshotIndex"])
-            block = known["specialAllocations"][at] if special else known["memoryProfileSnapshots"][at]["activityMetadata"]
-            want.append(
-                {
-                    "allocation_bytes": int(block["allocationBytes"]),
-                    "requested_bytes": int(block["requestedBytes"]),
-                    "framework_op": block["tfOpName"],
-                    "region": block["regionType"],
-                    "dtype": block["dataType"],
-                    "shape": block["tensorShape"],
-                    "occurrences": int(one["numOccurrences"]),
-                }
-            )
-        assert own["active"] == want
-
-
-def memory_use(stats: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "reserved_bytes": int(stats["stackReservedBytes"]),
-        "allocated_bytes": int(stats["heapAllocatedBytes"]),
-        "free_bytes": int(stats["freeMemoryBytes"]),
-        "fragmentation": pytest.approx(stats["fragmentation"], rel=1e-5),
-        "peak_bytes": int(stats["peakBytesInUse"]),
-    }
 
 
 @both_versions

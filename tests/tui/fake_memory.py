@@ -31,7 +31,10 @@ def memory() -> Memory:
         ]
     rows.append((0, 7 * MS + 600_000_000, GIB, 99, None, None, None, "aten::mm", True))
     pools = [(0, "device 0", True, 0, 80 * GIB), (0, "host [bold]", False, None, None)]
-    return Memory(pl.DataFrame(pools, schema=POOLS, orient="row"), pl.DataFrame(rows, schema=EVENTS, orient="row").sort("time_ps"))
+    known = {name: kind for name, kind in EVENTS.items() if name in list(EVENTS)[: len(rows[0])]}
+    events = pl.DataFrame(rows, schema=known, orient="row").sort("time_ps")
+    events = events.with_columns(pl.lit(None, kind).alias(name) for name, kind in EVENTS.items() if name not in known)
+    return Memory(pl.DataFrame(pools, schema=POOLS, orient="row"), events)
 
 
 def report() -> MemoryReport:

@@ -1,4 +1,4 @@
-"""XProf's tables on planes made by hand: framework ops, kernels, the op profile, allocators."""
+"""XProf's tables on planes made by hand: framework ops, kernels, the op profile."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from roofterm.analysis.xprof.framework_names import framework_op_of
 from roofterm.analysis.xprof.framework_op_stats import xprof_framework_op_stats
 from roofterm.analysis.xprof.hlo_stats import xprof_hlo_stats
 from roofterm.analysis.xprof.kernel_stats import xprof_kernel_stats
-from roofterm.analysis.xprof.memory_profile import xprof_memory_profile
 from roofterm.analysis.xprof.op_profile import xprof_op_profile
 from roofterm_parsers.profile import Profile, Source
 from roofterm_parsers.xplane.reader import read
@@ -169,28 +168,3 @@ def test_a_kernel_whose_instruction_is_not_in_the_hlo_is_the_modules() -> None:
     kernels = [launched(gpu, "k", i * 10, hlo_op=Ref("op"), program_id=Signed(program), **told) for i, program in enumerate((20, 99))]
     gpu.line("Stream #1(Kernel)", kernels)
     assert sorted(row["op_name"] for row in xprof_kernel_stats(opened(metadata, gpu), VERSION)) == ["", "XlaModule"]
-
-
-def allocator(uses: list[int]) -> Plane:
-    cpu = Plane("/host:CPU")
-    events = [
-        cpu.event(
-            "MemoryAllocation", at * US, 0, bytes_allocated=use, bytes_available=1000 - use, peak_bytes_in_use=700, allocator_name="A"
-        )
-        for at, use in enumerate(uses)
-    ]
-    cpu.line("thread", events)
-    return cpu
-
-
-def test_the_last_of_equal_peaks_of_an_allocator_counts() -> None:
-    summary = xprof_memory_profile(opened(allocator([100, 600, 200, 600, 300])))["A"]["summary"]
-    assert (summary["peak_bytes_lifetime"], summary["peak_bytes"], summary["time_ps"]) == (700, 600, 3 * US)
-    assert (summary["free_bytes"], summary["capacity_bytes"]) == (400, 1000)
-
-
-def test_a_long_timeline_keeps_the_largest_of_each_box() -> None:
-    # 1,500 events make 1,000 samples: 500 boxes of one, then 500 of two.
-    timeline = xprof_memory_profile(opened(allocator([i % 7 for i in range(1500)])))["A"]["timeline"]
-    want = [i % 7 for i in range(500)] + [max(i % 7, (i + 1) % 7) for i in range(500, 1500, 2)]
-    assert [one["allocated_bytes"] for one in timeline] == want

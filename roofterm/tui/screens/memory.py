@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import NamedTuple
 
-import msgspec
 import polars as pl
 from textual import on
 from textual.app import ComposeResult
@@ -15,6 +14,7 @@ from textual.events import Resize
 from roofterm.analysis.filters import parse, subset
 from roofterm.analysis.memory import Course, memory_course
 from roofterm.analysis.study import Study
+from roofterm.report.memory_table import OUTSIDE, block_frame, op_frame, pool_frame, pressure_frame, step_frame
 from roofterm.results import MemoryPool, MemoryReport
 from roofterm.text.units import bytes_text, count, pct
 from roofterm.tui.columns import NOUNS, row_details
@@ -29,14 +29,12 @@ from roofterm.tui.widgets.line_widget import LineWidget
 from roofterm.tui.widgets.memory_curve import Curve, CurveMoved, MemoryCurve
 from roofterm.tui.widgets.table import VirtualTable
 
-VIEWS = ("memory_op", "memory_pool", "memory_step", "memory_pressure")
+VIEWS = ("memory_op", "memory_block", "memory_pool", "memory_step", "memory_pressure")
 
-FIRST_SORT = {"memory_op": Sort("peak_bytes"), "memory_pressure": Sort("total_us")}
+FIRST_SORT = {"memory_op": Sort("peak_bytes"), "memory_block": Sort("held_bytes"), "memory_pressure": Sort("total_us")}
 
-FIELDS = {"memory_op": {"name", "op"}, "memory_pool": {"rank"}}
+FIELDS = {"memory_op": {"name", "op"}, "memory_block": {"name", "op", "dtype"}, "memory_pool": {"rank"}}
 """Fields of a filter that a view answers: steps and allocators are not hidden by what speaks of ops."""
-
-OUTSIDE = "(outside of any op)"
 
 PS_PER_US = 1_000_000
 
@@ -110,7 +108,7 @@ class MemoryPage(TablePage):
             return "reading the allocations ...", ""
         parts = [self.count_text()]
         pools = self._answer.report.pools
-        if len(pools) > 1 and self.by in ("memory_op", "memory_step"):
+        if len(pools) > 1 and self.by in ("memory_op", "memory_block", "memory_step"):
             parts.append(f"allocator {self._pool + 1} of {count(len(pools))}")
         if self._answer.not_asked:
             parts.insert(0, f"not asked here: {self._answer.not_asked}")
@@ -118,7 +116,7 @@ class MemoryPage(TablePage):
 
     def selection(self) -> Selection | None:
         row = self.table.row()
-        kinds = {"memory_op": "op", "memory_pressure": "op", "memory_step": "step"}
+        kinds = {"memory_op": "op", "memory_block": "op", "memory_pressure": "op", "memory_step": "step"}
         return None if row is None else Selection(kinds.get(self.by, "allocator"), str(row["name"]))
 
     def details(self) -> Details | None:
@@ -165,8 +163,8 @@ class MemoryPage(TablePage):
             self._choose(int(row["pool"]), to_peak=True)
         elif self.by == "memory_step":
             self._limit_to(step_number(str(row["name"])))
-        elif row["name"] == OUTSIDE:
-            self.explorer.notice("no op was running around these allocations")
+        elif row["name"] == OUTSIDE or (self.by == "memory_block" and row["allocated_us"] is None):
+            self.explorer.notice("no op of the recording was running around these allocations")
         else:
             self._go_to_op(str(row["name"]), self.explorer.state.step)
 
@@ -216,7 +214,7 @@ class MemoryPage(TablePage):
         whole = _span(study.memory.events)
         by = self._view(state)
         frame = self.against(
-            by, _frame(by, report, study.memory_ops(window), pool), lambda base: _base_frame(by, base, report.pools[pool].name)
+            by, _frame(by, study, report, study.memory_ops(window), pool), lambda base: _base_frame(by, base, report.pools[pool].name)
         )
         asked, rest = subset(parse(state.filter if by == "memory_pool" else without_rank(state.filter)), FIELDS.get(by, set()))
         return Answer(report, pool, memory_course(study.memory, pool), window or whole, chosen_rows(frame, asked, sort), rest.text)
@@ -284,7 +282,7 @@ class MemoryPage(TablePage):
     def _pool_facts(self) -> list[Fact]:
         assert self._answer is not None
         report, pool = self._answer.report, self._answer.pool
-        row = _frame("memory_pool", report, pl.DataFrame(), 0).row(pool, named=True)
+        row = pool_frame(report).row(pool, named=True)
         return [Fact(pool_title(report.pools[pool])), *row_details("memory_pool", row).facts]
 
     def _moment(self) -> Details:
@@ -331,36 +329,15 @@ def _base_frame(by: str, base: Study, pool: str) -> pl.DataFrame:
     """A view of the baseline, of its allocator of the same name; without rows where it has none."""
     report = base.memory_report() or MemoryReport([], [], [], [])
     at = next((at for at, one in enumerate(report.pools) if one.name == pool), len(report.pools))
-    return _frame(by, report, base.memory_ops(), at)
+    return _frame(by, base, report, base.memory_ops(), at)
 
 
-def _frame(by: str, report: MemoryReport, ops: pl.DataFrame, pool: int) -> pl.DataFrame:
+def _frame(by: str, study: Study, report: MemoryReport, ops: pl.DataFrame, pool: int) -> pl.DataFrame:
     """The rows of a view: of one pool, of all allocators, or of the calls to the driver."""
     if by == "memory_op":
-        return ops.filter(pl.col("pool") == pool).rename({"op": "name"}).with_columns(pl.col("name").fill_null(OUTSIDE))
+        return op_frame(ops.filter(pl.col("pool") == pool))
+    if by == "memory_block":
+        return block_frame(study, pool)
     if by == "memory_pool":
-        records = [{**msgspec.structs.asdict(one), "pool": at, "failed": len(one.out_of_memory_us)} for at, one in enumerate(report.pools)]
-        return pl.DataFrame(records, schema=_POOLS, strict=False)
-    if by == "memory_step":
-        records = [{"name": one.step, **msgspec.structs.asdict(one)} for one in report.steps if one.pool == pool]
-        return pl.DataFrame(records, schema=_STEPS, strict=False)
-    return pl.DataFrame([msgspec.structs.asdict(one) for one in report.pressure], schema=_PRESSURE, strict=False)
-
-
-_STEPS = pl.Schema(
-    {
-        "name": pl.String(),
-        **dict.fromkeys(("peak_bytes", "last_bytes", "allocations", "allocated_bytes", "freed_bytes"), pl.Int64()),
-    }
-)
-_POOLS = pl.Schema(
-    {
-        **dict.fromkeys(("name", "host", "peak_op", "peak_step"), pl.String()),
-        **dict.fromkeys(("rank", "device", "pool", "allocations", "frees", "failed"), pl.Int64()),
-        **dict.fromkeys([name for name in MemoryPool.__struct_fields__ if name.endswith("_bytes")], pl.Int64()),
-        **dict.fromkeys(("peak_us", "peak_pct"), pl.Float64()),
-    }
-)
-_PRESSURE = pl.Schema(
-    {"name": pl.String(), "calls": pl.Int64(), "total_us": pl.Float64(), "calls_per_step": pl.Float64(), "us_per_step": pl.Float64()}
-)
+        return pool_frame(report)
+    return step_frame(report).filter(pl.col("pool") == pool) if by == "memory_step" else pressure_frame(report)
