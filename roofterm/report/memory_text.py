@@ -14,6 +14,7 @@ _HOLDERS_SHOWN = 3
 _CALLS_SHOWN = 3
 _NAME = 40
 _LEAST_CURVE = 10
+_FRAGMENTED_PCT = 1.0
 
 
 def memory_lines(memory: MemoryReport, width: int) -> Iterator[str]:
@@ -50,7 +51,7 @@ def _peak(pool: MemoryPool, pools: int) -> str:
     parts += ["on the host"] if not pool.on_device else [f"the fullest of {count(pools)} devices"] if pools > 1 else []
     parts += [f"in {safe_text(pool.peak_op, _NAME)}"] if pool.peak_op else []
     parts += [safe_text(pool.peak_step, _NAME)] if pool.peak_step else []
-    parts += [f"fragmented {pct(pool.fragmentation_pct)}"] if pool.fragmentation_pct else []
+    parts += [f"fragmented {pct(pool.fragmentation_pct)}"] if (pool.fragmentation_pct or 0.0) >= _FRAGMENTED_PCT else []
     of_it = [f"{bytes_text(pool.held_before_bytes)} of it from before the recording"] if pool.held_before_bytes else []
     of_it += [f"{bytes_text(pool.stack_bytes)} of it the program's stack"] if pool.stack_bytes else []
     return "; ".join([", ".join(parts), *of_it])

@@ -34,5 +34,8 @@ def result_table(study: Study, name: str, scope: Scope) -> tuple[pl.DataFrame, d
         return scoped_steps(study, scope), STEPS_HEAD
     if name == "ranks":
         return scoped_ranks(study, scope), RANKS_HEAD
-    table = roofline_frame(level_rows(study, scope, LEVELS[name]))
-    return table.filter(row_predicate(parse(scope.where), table.schema)), {"schema": "roofterm.roofline/1", "level": LEVELS[name]}
+    if name in MEMORY:
+        table, head = memory_frame(study, name), {"schema": "roofterm.memory/1", "table": name}
+    else:
+        table, head = roofline_frame(level_rows(study, scope, LEVELS[name])), {"schema": "roofterm.roofline/1", "level": LEVELS[name]}
+    return table.filter(row_predicate(parse(scope.where), table.schema)), head

@@ -174,13 +174,13 @@ TABLES: Mapping[str, Sequence[Column]] = {
     ),
     "memory_block": laid_out(
         extra.MEMORY_COLUMNS["memory_block"], named("op", shorten=False, about="innermost op around the allocation"), At("held_bytes", 0),
-        At("pct", 1), At("blocks", 1, 6), At("bytes", 2), At("dtype", 4, 8), At("shape", 2, 20), At("requested_bytes", 5),
+        At("pct", 1), At("blocks", 1, 6), At("bytes", 3), At("dtype", 2, 8), At("shape", 1, 16), At("requested_bytes", 5),
         At("region", 5, 12), At("allocated_us", 3),
     ),
     "memory_pool": laid_out(
         extra.MEMORY_COLUMNS["memory_pool"], named("allocator", shorten=False, width=14, about="one a device and one of the host"),
         At("rank", 4), At("peak_bytes", 0), At("peak_pct", 1, tint="share"), At("capacity_bytes", 3), At("reserved_peak_bytes", 2),
-        At("fragmentation_pct", 2), At("free_at_peak_bytes", 4), At("stack_bytes", 3), At("lifetime_peak_bytes", 5),
+        At("fragmentation_pct", 2), At("free_at_peak_bytes", 4), At("stack_bytes", 5), At("lifetime_peak_bytes", 5),
         At("last_bytes", 1), At("peak_us", 3), At("peak_op", 4, 24), At("peak_step", 5, 16), At("first_bytes", 5),
         At("held_before_bytes", 5), At("allocations", 6), At("frees", 6), At("failed", 6),
     ),

@@ -115,7 +115,7 @@ ACTIONS: tuple[Action, ...] = (
         "view.memory",
         "v",
         "view(1)",
-        "next table: by op, blocks held at the peak, allocators, by step, calls to the driver",
+        "next table: by op, allocators, by step, calls to the driver, blocks held at the peak",
         ("memory",),
         "view",
         3,

@@ -160,6 +160,8 @@ def test_xplane_allocators_are_xprofs_at_their_peaks(name: str):
     for number, pool in enumerate(found.pools):
         one = answer["memoryProfilePerAllocator"][pool.name if pool.name.count("_") else str(pool.device)]
         peak = one["profileSummary"]["peakStats"]
+        assert pool.peak_bytes is not None
+        assert pool.lifetime_peak_bytes is not None
         assert pool.stack_bytes == int(peak["stackReservedBytes"])
         assert pool.peak_bytes - pool.stack_bytes == int(peak["heapAllocatedBytes"])
         assert pool.free_at_peak_bytes == int(peak["freeMemoryBytes"])

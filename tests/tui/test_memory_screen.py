@@ -68,6 +68,17 @@ async def test_steps_and_allocators_and_calls_to_the_driver():
         assert "8.400 ms" in screen_text(pilot)
 
 
+async def test_what_lives_at_the_peak_adds_up_to_it():
+    """Up to the peak of 60 GiB in turn 5 six blocks of 1 GiB each, three of them in aten::mm: 54 GiB were there before."""
+    async with explorer((120, 40), "8 V") as pilot:
+        text = screen_text(pilot)
+        assert "(before the recording)" in text
+        assert "54.00 GiB" in text
+        assert text.count("3.000 GiB") >= 2
+        await press(pilot, "g enter")
+        assert "no op was running" in status_line(pilot)
+
+
 async def test_a_step_of_the_table_limits_every_screen():
     async with explorer((80, 24), "8 v v j enter") as pilot:
         assert state(pilot).step == "1"

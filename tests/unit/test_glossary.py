@@ -72,6 +72,7 @@ NAMES = {
     "rank",
     "ranks",
     "runs",
+    "shape",
     "shapes",
     "short_name",
     "start_us",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import NamedTuple
+from collections.abc import Hashable, Mapping
+from typing import Any, NamedTuple
 
 import polars as pl
 from textual import on
@@ -29,7 +29,7 @@ from roofterm.tui.widgets.line_widget import LineWidget
 from roofterm.tui.widgets.memory_curve import Curve, CurveMoved, MemoryCurve
 from roofterm.tui.widgets.table import VirtualTable
 
-VIEWS = ("memory_op", "memory_block", "memory_pool", "memory_step", "memory_pressure")
+VIEWS = ("memory_op", "memory_pool", "memory_step", "memory_pressure", "memory_block")
 
 FIRST_SORT = {"memory_op": Sort("peak_bytes"), "memory_block": Sort("held_bytes"), "memory_pressure": Sort("total_us")}
 
@@ -125,7 +125,7 @@ class MemoryPage(TablePage):
             return None
         if self.curve.has_focus:
             return self._moment()
-        return row_details(self.by, row, [] if self.by == "memory_pool" else self._pool_facts())
+        return row_details(self.by, _told(row), [] if self.by == "memory_pool" else self._pool_facts())
 
     def restyle(self) -> None:
         self.curve.restyle()
@@ -164,7 +164,7 @@ class MemoryPage(TablePage):
         elif self.by == "memory_step":
             self._limit_to(step_number(str(row["name"])))
         elif row["name"] == OUTSIDE or (self.by == "memory_block" and row["allocated_us"] is None):
-            self.explorer.notice("no op of the recording was running around these allocations")
+            self.explorer.notice("no op was running around these allocations")
         else:
             self._go_to_op(str(row["name"]), self.explorer.state.step)
 
@@ -283,7 +283,7 @@ class MemoryPage(TablePage):
         assert self._answer is not None
         report, pool = self._answer.report, self._answer.pool
         row = pool_frame(report).row(pool, named=True)
-        return [Fact(pool_title(report.pools[pool])), *row_details("memory_pool", row).facts]
+        return [Fact(pool_title(report.pools[pool])), *row_details("memory_pool", _told(row)).facts]
 
     def _moment(self) -> Details:
         assert self._answer is not None
@@ -296,6 +296,14 @@ class MemoryPage(TablePage):
             Fact("step", "none" if step is None else f"#{step}"),
         ]
         return Details("A moment of the curve", [*facts, *self._pool_facts()])
+
+
+OF_XLA = ("stack_bytes", "free_at_peak_bytes", "fragmentation_pct", "lifetime_peak_bytes", "requested_bytes", "region", "dtype", "shape")
+"""What XLA's allocators alone say: where it is not told it is not missed"""
+
+
+def _told(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if value is not None or name not in OF_XLA}
 
 
 def _pool_of(report: MemoryReport, chosen: int, rank: int | None) -> int:
