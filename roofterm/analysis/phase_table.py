@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -11,7 +13,7 @@ from roofterm.analysis.levels import records, summed, with_shares
 from roofterm.analysis.phases import OTHER, PHASE_TITLES, Phase
 from roofterm.analysis.roofline import Bounded
 from roofterm.analysis.steps import US
-from roofterm.results import DeviceInfo, RooflineRow
+from roofterm.results import DeviceInfo, PhaseTime, RooflineRow
 from roofterm_parsers.profile import Kind, Profile
 
 U8 = NDArray[np.uint8]
@@ -56,6 +58,17 @@ def phase_breakdown(
         }
     )
     return frame.cast(BREAKDOWN)
+
+
+def phase_times(breakdown: pl.DataFrame, steps: Sequence[int]) -> list[PhaseTime]:
+    """The mean of some steps by phase, in the order of `phases.Phase`, what has no phase last.
+
+    `breakdown`: schema `BREAKDOWN`; `steps`: rows of `Profile.steps`. A phase that a step does not have counts as 0 there.
+    """
+    order = {title or OTHER: at if title else len(PHASE_TITLES) for at, title in enumerate(PHASE_TITLES)}
+    sums = (pl.col("device_us", "exposed_us", "pieces", "host_us").sum() / max(len(steps), 1)).cast(pl.Float64)
+    means = breakdown.filter(pl.col("step").is_in(list(steps))).group_by("phase").agg(sums)
+    return sorted((PhaseTime(**row) for row in means.iter_rows(named=True)), key=lambda row: order[row.phase])
 
 
 def phase_rows(found: Bounded, work: pl.DataFrame, phases: U8, device: DeviceInfo | None) -> list[RooflineRow]:

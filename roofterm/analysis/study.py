@@ -38,7 +38,7 @@ from roofterm.analysis.occupancy import occupancies
 from roofterm.analysis.other_tools import other_tools
 from roofterm.analysis.overlap import hiding
 from roofterm.analysis.owners import Owners, find_owners
-from roofterm.analysis.phase_table import phase_breakdown, phase_rows
+from roofterm.analysis.phase_table import phase_breakdown, phase_rows, phase_times
 from roofterm.analysis.phases import host_phases, phase_names, work_phases
 from roofterm.analysis.rank_groups import rank_groups
 from roofterm.analysis.rank_steps import rank_steps
@@ -325,7 +325,13 @@ class Study:
 
     def phase_breakdown(self) -> pl.DataFrame:
         """Device and host time of each step by phase, schema `phase_table.BREAKDOWN`."""
-        return phase_breakdown(self.profile, self.work, self.windows, self.work_phase, self.host_phase, self.self_ps)
+        return self._keep(
+            "phases", lambda: phase_breakdown(self.profile, self.work, self.windows, self.work_phase, self.host_phase, self.self_ps)
+        )
+
+    def phase_times(self, rows: Sequence[int]) -> list[results.PhaseTime]:
+        """The mean by phase of some steps, by their places in `steps()`."""
+        return phase_times(self.phase_breakdown(), self.windows["step"].gather(list(rows)).to_list())
 
     def other_tools(self) -> results.OtherTools | None:
         """Step breakdown and device figures as torch-tb-profiler and HTA define them; None of a profile that they do not read."""

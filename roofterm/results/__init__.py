@@ -12,7 +12,18 @@ from roofterm.results.findings import Finding
 from roofterm.results.memory import MemoryBlock, MemoryCurve, MemoryHolder, MemoryOp, MemoryPool, MemoryPressure, MemoryReport, MemoryStep
 from roofterm.results.ranks import RankGroup, RankRow
 from roofterm.results.roofline import Coverage, Roof, Roofline, RooflineRow, ScopeUse
-from roofterm.results.steps import ChainLink, GraphReplay, HostBalance, HtaRank, LaunchPath, OtherTools, PluginDevice, PluginStep, StepRow
+from roofterm.results.steps import (
+    ChainLink,
+    GraphReplay,
+    HostBalance,
+    HtaRank,
+    LaunchPath,
+    OtherTools,
+    PhaseTime,
+    PluginDevice,
+    PluginStep,
+    StepRow,
+)
 from roofterm.results.table_columns import TABLES
 from roofterm.results.whatif import SweepRow, WhatIf, WhatIfLimit, WhatIfRow, WhatIfState
 from roofterm.results.whole_file import SourceInfo, Summary, WarningInfo
@@ -39,6 +50,7 @@ __all__ = [
     "MemoryReport",
     "MemoryStep",
     "OtherTools",
+    "PhaseTime",
     "PluginDevice",
     "PluginStep",
     "RankGroup",

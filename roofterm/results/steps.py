@@ -34,6 +34,21 @@ class StepRow(msgspec.Struct):
     host_busy_pct: float | None = None
 
 
+class PhaseTime(msgspec.Struct):
+    """A phase's part of a step, or of a mean step (`analysis.phase_table`)."""
+
+    phase: str
+    """forward, backward, optimizer, prefill ...; other: nothing tells it"""
+    device_us: float
+    """union of its work within the step, mean over devices"""
+    exposed_us: float
+    """of that, time in which no other phase's work ran"""
+    pieces: float
+    """pieces of work that it launched"""
+    host_us: float
+    """self time of its ops and calls, over all threads"""
+
+
 class HostBalance(msgspec.Struct):
     """The host's own time against the device's (`findings.host_balance`). Times are means of a step or, without steps, of the window."""
 
@@ -51,6 +66,14 @@ class HostBalance(msgspec.Struct):
     """share of the steps in which the device waits while the host runs Python, operators and launches"""
     reading: str | None
     """overhead-bound, compute-bound or neither; None: the evidence is thin"""
+    input_wait_us: float = 0.0
+    """idle time of the device while the host loads or prepares input"""
+    input_wait_pct: float = 0.0
+    """its share of the steps"""
+    blocked_us: float = 0.0
+    """time of the host in calls that wait for the device: synchronising ones, and copies that return only when they are done"""
+    blocked_busy_us: float = 0.0
+    """of that, time in which the device worked"""
 
 
 class PluginStep(msgspec.Struct):

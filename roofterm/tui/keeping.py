@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from roofterm.analysis.digest import digest
+from roofterm.analysis.digest import digest, steps_counted
 from roofterm.analysis.filters import Filter
 from roofterm.analysis.scope import STEADY, Scope
-from roofterm.results import WarningInfo
+from roofterm.results import PhaseTime, WarningInfo
 from roofterm.tui.frames import step_number
 from roofterm.tui.kept_figures import FLAGS, MOST_FINDINGS, MOST_ROWS, KeptFigures, KeptSource, KeptTable
 from roofterm.tui.opened import PAGES, absent_screens, first_table_of, header_of
@@ -50,6 +50,9 @@ def figures_of(study: Study) -> KeptFigures:
         digest=facts,
         coverage=study.roofline().coverage,
         findings=list(study.findings()[:MOST_FINDINGS]),
+        balance=study.host_balance(),
+        launch_path=study.launch_path(),
+        phases=host_phases(study),
         kernels=first_rows(kernels),
         categories=first_rows(categories),
         xla=study.xla_overview(),
@@ -63,6 +66,15 @@ def top_rows(
     by_time = None if study.work.height else Sort("self_us")
     first = table_rows(study, first_table_of(study), scope, wanted, by_time, book, against)
     return first, table_rows(study, "category", scope, wanted, None, book, against)
+
+
+def host_phases(study: Study) -> list[PhaseTime]:
+    """The mean step by phase where the host alone worked; nothing else breaks such a step down."""
+    if study.work.height:
+        return []
+    steps = study.steps()
+    counted = {id(row) for row in steps_counted(steps)[0]}
+    return study.phase_times([at for at, row in enumerate(steps) if id(row) in counted])
 
 
 def mended(warnings: Sequence[Warning]) -> int:

@@ -21,7 +21,7 @@ from roofterm.analysis.digest import StepDigest
 from roofterm.analysis.scope import STEADY
 from roofterm.config_file import config_path
 from roofterm.hardware.store import store_path
-from roofterm.results import Coverage, DeviceInfo, Finding, StepRow, Summary, WarningInfo, XlaOverview
+from roofterm.results import Coverage, DeviceInfo, Finding, HostBalance, LaunchPath, PhaseTime, StepRow, Summary, WarningInfo, XlaOverview
 from roofterm.tui.options import Options
 from roofterm.tui.state_files import folder_in, write_whole
 from roofterm.tui.widgets.records import Records
@@ -76,6 +76,9 @@ class KeptFigures(msgspec.Struct, frozen=True):
     digest: StepDigest
     coverage: Coverage | None
     findings: list[Finding]
+    balance: HostBalance | None
+    launch_path: LaunchPath | None
+    phases: list[PhaseTime]
     kernels: KeptTable
     """the first table: of host ops where no device worked"""
     categories: KeptTable

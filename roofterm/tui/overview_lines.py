@@ -4,17 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import fmean
 from typing import TYPE_CHECKING
 
 from roofterm.analysis.digest import StepDigest, steps_counted, whole_breakdown
 from roofterm.report.breakdown import mean_breakdown
-from roofterm.results import Coverage, DeviceInfo, Finding, StepRow, Summary, WarningInfo, XlaOverview
+from roofterm.results import (
+    Coverage,
+    DeviceInfo,
+    Finding,
+    HostBalance,
+    LaunchPath,
+    PhaseTime,
+    StepRow,
+    Summary,
+    WarningInfo,
+    XlaOverview,
+)
 from roofterm.text.safe import safe_text
 from roofterm.text.units import UNKNOWN, count, duration_us, pct, si
 from roofterm.tui.finding_target import target_of
 from roofterm.tui.kept_figures import FLAGS
-from roofterm.tui.stacked import legend, sparkline, stacked
+from roofterm.tui.stacked import legend, phase_bar, phase_legend, sparkline, stacked
 from roofterm.tui.themes import Palette
 from roofterm.tui.widgets.glyphs import Look, shown
 from roofterm.tui.widgets.line_widget import Piece, pieces_width
@@ -25,6 +35,12 @@ if TYPE_CHECKING:
     from roofterm_parsers.profile import Source, Warning
 
 LABEL = 9
+DOUBT = "profile-unusable"
+"""id of the finding that the profile lacks something"""
+WAITING = ("input-bound", "blocking-syncs")
+"""ids of the findings whose evidence shows who waits"""
+READINGS = ("overhead-bound", "compute-bound")
+"""what the host's time against the device's says, where it says something"""
 WARNINGS = Target("warnings")
 """leads to the list of warnings, which is no screen of its own"""
 XPROF = Target("xprof")
@@ -45,6 +61,10 @@ class Facts:
     digest: StepDigest
     coverage: Coverage | None
     findings: Sequence[Finding]
+    balance: HostBalance | None = None
+    launch_path: LaunchPath | None = None
+    phases: Sequence[PhaseTime] = ()
+    """of the mean step"""
     against: str = ""
     """what a comparison with a baseline comes to; empty: there is none"""
     xla: XlaOverview | None = None
@@ -67,49 +87,65 @@ class Writer:
         self.facts, self.p, self.look, self.width = facts, palette, look, width
         self.dot = " | " if look.ascii else " · "
 
-    def profile_lines(self) -> list[Line]:
-        """Lines 1 to 8: health, device, step, busy, the breakdown with its legend, launches, communication; of XLA's input too.
+    def lines(self, low: bool = False) -> list[Line]:
+        """All lines above the tables. Where room is short, `low`, the first finding comes before what explains it.
 
         What a profile of the CPU alone, or of a TPU, has no such figure for says another instead.
         """
-        s = self.facts.summary
-        busy = self.busy() if s.kernels or not self.facts.of_xla else self.host()
-        launches = self.duty() if self.facts.xla is not None and self.facts.xla.hardware == "TPU" else self.launches()
-        lines = [self.health(), self.device(), self.step(), busy, *self.breakdown(), launches, self.communication()]
+        first, *others = self.findings() or [Line([], rests=False)]
+        if self.facts.devices or self.facts.summary.kernels:
+            launches = self.duty() if self.facts.xla is not None and self.facts.xla.hardware == "TPU" else self.launches()
+            head = [self.health(), self.device(), self.step(), self.busy(), *self.breakdown()]
+            tail = [launches, *(self.waits() if not self.facts.of_xla else []), self.communication()]
+        else:
+            head = [self.health(), self.device(), self.step(), self.host(), *self.host_phases()]
+            tail = [self.communication()]
         if self.facts.of_xla:
-            lines.append(self.input())
-        return [*lines, self.against()] if self.facts.against else lines
+            tail.append(self.input())
+        if self.facts.against:
+            tail.append(self.against())
+        lines = [*head, first, *tail, *others] if low else [*head, *tail, first, *others]
+        return [line for line in lines if line.pieces]
 
     def health(self) -> Line:
+        """Line 1: whole or not, what is in it, what the profiler recorded."""
         f, s = self.facts, self.facts.summary
-        state: Piece = (
-            (f"mended in {count(f.mended)} ways" if f.mended > 1 else "mended", self.p.warn) if f.mended else ("whole", self.p.good)
-        )
-        unlinked = (
-            f" ({count(s.unlinked_kernels)} without launch)"
-            if s.unlinked_kernels and (s.unlinked_kernels < s.kernels or not self.facts.of_xla)
-            else ""
-        )
+        doubt = next((finding for finding in f.findings if finding.id == DOUBT), None)
+        state: Piece = ("whole", self.p.good)
+        if f.mended:
+            state = (f"mended in {count(f.mended)} ways" if f.mended > 1 else "mended", self.p.warn)
+        elif doubt is not None:
+            state = ("to be read with care", self.p.warn)
+        told = s.unlinked_kernels and (s.unlinked_kernels < s.kernels or not self.facts.of_xla)
+        unlinked = f" ({count(s.unlinked_kernels)} without launch)" if told else ""
         parts = [f"{count(s.slices)} slices", f"{count(s.kernels)} kernels{unlinked}"]
         if s.ranks and s.ranks > 1:
             parts.append(f"{s.ranks} ranks")
-        return self._parts("health", state, [*parts, self._flags()], WARNINGS)
+        return self._parts("health", state, [*parts, self._flags()], WARNINGS if doubt is None else Target("findings"))
 
     def device(self) -> Line:
         if not self.facts.devices:
             return self._line("device", [("none: only the host was recorded", self.p.muted)], Target("device"))
         first = self.facts.devices[0]
-        name = safe_text(first.name or first.model or f"unknown {first.kind}").removeprefix("NVIDIA ").removeprefix("AMD ")
+        name = (
+            safe_text(first.name or first.model or f"unknown {first.kind}")
+            .removeprefix("NVIDIA ")
+            .removeprefix("AMD ")
+            .removeprefix("Tesla ")
+        )
         many = f"{len(self.facts.devices)}x " if len(self.facts.devices) > 1 else ""
-        parts = []
+        peaks = []
         if first.peaks:
             dtype = next((d for d in ("bf16", "fp16") if d in first.peaks), max(first.peaks, key=lambda d: first.peaks[d]))
-            parts.append(f"{dtype} {si(first.peaks[dtype], 'FLOP/s')}")
+            peaks.append(f"{dtype} {si(first.peaks[dtype], 'FLOP/s')}")
         if first.bandwidths:
             level = "hbm" if "hbm" in first.bandwidths else min(first.bandwidths, key=lambda d: first.bandwidths[d])
-            parts.append(f"{level.upper()} {si(first.bandwidths[level], 'B/s')}")
-        parts.append(f"{first.roofs_from} roofs" if first.roofs_from else "no roofs known for it")
-        return self._parts("device", (many + name, self.p.strong), parts, Target("device"))
+            peaks.append(f"{level.upper()} {si(first.bandwidths[level], 'B/s')}")
+        whose = f"{first.roofs_from} roofs" if first.roofs_from else "no roofs known for it: --device, --peak"
+        title: Piece = (many + name, self.p.strong)
+        joined = [f"{whose} {peaks[0]}", *peaks[1:]] if peaks else [whose]
+        together = self._parts("device", title, joined, Target("device"))
+        return together if len(together.pieces) > 2 else self._parts("device", title, [whose, *peaks], Target("device"))
 
     def step(self) -> Line:
         d = self.facts.digest
@@ -122,7 +158,7 @@ class Writer:
         parts = [f"p99 {duration_us(d.p99_us)}", slowest, f"{d.counted} of {d.steps} {d.counted_as}"]
         line = self._parts("step", (f"p50 {duration_us(d.p50_us)}", self.p.strong), parts, Target("steps"))
         spark = sparkline([row.dur_us for row in self.facts.steps], self.width - pieces_width(line.pieces) - 3, self.look)
-        return Line([*line.pieces, ("  " + spark, self.p.accent)], line.target)
+        return Line([*line.pieces, ("  " + spark, self.p.accent)], line.target) if spark else line
 
     def busy(self) -> Line:
         d, s = self.facts.digest, self.facts.summary
@@ -133,16 +169,6 @@ class Writer:
         if coverage is not None and coverage.modelled_pct is not None:
             parts.append(f"roofline covers {pct(coverage.modelled_pct)} of busy time")
         return self._parts("busy", (pct(busy), self.p.strong), parts, Target("timeline"))
-
-    def host(self) -> Line:
-        """Where no device worked: how busy the host was."""
-        counted, _ = steps_counted(self.facts.steps)
-        known = [row.host_busy_pct for row in counted if row.host_busy_pct is not None]
-        first = f"{pct(fmean(known))} of a step busy" if known else UNKNOWN
-        coverage = self.facts.coverage
-        covered = coverage is not None and coverage.modelled_pct is not None
-        parts = [f"roofline covers {pct(coverage.modelled_pct)} of its work"] if coverage is not None and covered else []
-        return self._parts("host", (first, self.p.strong), parts, Target("ops", by="op"))
 
     def duty(self) -> Line:
         """Of a TPU: how XProf says that it was used."""
@@ -169,21 +195,66 @@ class Writer:
         counted, _ = steps_counted(self.facts.steps)
         shares = mean_breakdown(counted) if counted else whole_breakdown(self.facts.summary)
         if shares is None:
-            return [self._line("", [("no device work to break down", self.p.muted)], None), self._line("", [], None)]
+            return [self._line("", [("no device work to break down", self.p.muted)], None)]
         cells = self.width - LABEL - 1
         bar = Line([(" " * LABEL, self.p.muted), *stacked(shares, cells, self.p, self.look)], rests=False)
         return [bar, self._line("", legend(shares, cells, self.p, self.look), Target("steps" if counted else "timeline"))]
 
+    def host(self) -> Line:
+        """In the place of the device's business, where only the host was recorded."""
+        counted, _ = steps_counted(self.facts.steps)
+        whole = sum(row.dur_us for row in counted)
+        busy = sum((row.host_busy_pct or 0.0) * row.dur_us for row in counted) / whole if whole else None
+        loading = [row.host_us for row in self.facts.phases if row.phase == "dataloader"]
+        coverage = self.facts.coverage
+        parts = [f"loading input {duration_us(loading[0])} a step" if loading else ""]
+        if coverage is not None and coverage.modelled_pct is not None:
+            parts.append(f"roofline covers {pct(coverage.modelled_pct)} of it")
+        return self._parts("host", (f"busy {pct(busy)}", self.p.strong), parts, Target("ops", by="op"))
+
+    def host_phases(self) -> list[Line]:
+        """The mean step by phase, by the host's own time."""
+        times = {row.phase: row.host_us for row in self.facts.phases if row.host_us > 0}
+        if not times:
+            return []
+        cells = self.width - LABEL - 1
+        bar = Line([(" " * LABEL, self.p.muted), *phase_bar(times, cells, self.p, self.look)], rests=False)
+        return [bar, self._line("", phase_legend(times, cells, self.p, self.look), Target("steps" if self.facts.steps else "ops"))]
+
     def launches(self) -> Line:
-        s, d = self.facts.summary, self.facts.digest
+        """Line 7: how often the host launches, how short what it launches is, and whether that is what holds the step back."""
+        s, d, path = self.facts.summary, self.facts.digest, self.facts.launch_path
         mean = s.kernel_us / s.kernels if s.kernels else None
-        first = f"{count(round(d.launches))} a step" if d.launches is not None else UNKNOWN
-        if not s.kernels and self.facts.of_xla:
-            return self._parts("busiest", (safe_text(s.cpu_top or UNKNOWN, 50), self.p.strong), [], Target("ops", by="op"))
-        parts = [f"mean kernel {duration_us(mean)}", f"host waits in syncs {duration_us(s.sync_us)}"]
-        if s.cpu_top:
-            parts.append(f"busiest op {safe_text(s.cpu_top, 24)}")
+        if d.launches is not None:
+            first = f"{count(round(d.launches))} a step"
+        else:
+            first = f"{count(path.launches)} in all" if path is not None and path.launches else UNKNOWN
+        parts = [f"mean kernel {duration_us(path.mean_kernel_us if path and path.mean_kernel_us is not None else mean)}"]
+        if path is not None and path.short_kernels_pct is not None:
+            parts.append(f"{pct(path.short_kernels_pct)} < 10 us")
+        if self.facts.balance is not None and self.facts.balance.reading in READINGS:
+            parts.append(self.facts.balance.reading)
+        if path is not None and path.found_empty_pct is not None:
+            parts.append(f"queue found empty {pct(path.found_empty_pct)}")
+        if path is not None and path.delay_p50_us is not None:
+            parts.append(f"start {duration_us(path.delay_p50_us)} after the call")
         return self._parts("launches", (first, self.p.strong), parts, Target("ops", by="op"))
+
+    def waits(self) -> list[Line]:
+        """Who waits for whom: the device for input and for launches, the host in calls that wait for the device."""
+        b, path = self.facts.balance, self.facts.launch_path
+        if b is None:
+            return []
+        if path is None or not path.launches:
+            untold = (self.dot + "no launch is linked to the device's work, so nothing tells", self.p.muted)
+            return [self._line("waits", [(UNKNOWN, self.p.strong), untold], Target("timeline"))]
+        first = f"for input {duration_us(b.input_wait_us)} ({pct(b.input_wait_pct)})"
+        told = f"in syncs {duration_us(b.blocked_us)}"
+        parts = [f"for launches {pct(b.dispatch_wait_pct)}", told]
+        if b.blocked_us:
+            parts.append(f"device busy {pct(100 * b.blocked_busy_us / b.blocked_us)} of that")
+        seen = next((f for f in self.facts.findings if f.id in WAITING), None)
+        return [self._parts("waits", (first, self.p.strong), parts, target_of(seen, "kernel") if seen else Target("ops", by="op"))]
 
     def communication(self) -> Line:
         s, d = self.facts.summary, self.facts.digest

@@ -71,10 +71,11 @@ def draw_lines(root: Widget, known: Facts, numbers_of_rows: Sequence[int | None]
     """Write the lines for the room that the parts have now."""
     facts = root.query_one("#facts", LineList)
     writer = Writer(known, facts.palette, facts.look, max(facts.size.width - 1, 20))
-    lines = [*writer.profile_lines(), *writer.findings()]
+    low = root.size.height < LOW
+    lines = writer.lines(low)
     facts.show(lines)
     framed = 2 if root.screen.has_class("-wide") else 0
-    root.query_one("#overview-top").styles.height = min(len(lines), max(root.size.height - 6, 4)) + framed
+    root.query_one("#overview-top").styles.height = min(len(lines), max(root.size.height - (5 if low else 6), 4)) + framed
     root.query_one("#warnings", LineList).show([writer.warnings()])
     bars = root.query_one("#step-bars", LineList)
     bars.show(_step_lines(bars, known.steps, numbers_of_rows))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rich.style import Style
 
@@ -67,6 +67,31 @@ def step_bar(values: Sequence[float], cells: int, palette: Palette, look: Look) 
     return [*stacked(shares, mine, palette, look), (" " * (cells - mine), palette.text)]
 
 
+def phase_bar(times: Mapping[str, float], cells: int, palette: Palette, look: Look) -> list[Piece]:
+    """Times by name as one bar of exactly `cells` cells."""
+    widths = cell_shares(list(times.values()), cells)
+    pieces = [(glyph * width, style) for (glyph, style), width in zip(_phase_looks(palette, look), widths, strict=False) if width]
+    return [*pieces, (" " * (cells - sum(widths)), palette.text)]
+
+
+def phase_legend(times: Mapping[str, float], cells: int, palette: Palette, look: Look) -> list[Piece]:
+    """Each name with its character and share; where `cells` are too few, the smallest are left out."""
+    total = sum(times.values()) or 1.0
+    looks = dict(zip(times, _phase_looks(palette, look), strict=False))
+    entries: list[tuple[float, list[Piece]]] = [
+        (time, [(f"{looks[name][0]} ", looks[name][1]), (name, palette.muted), (f" {pct(100 * time / total)}", palette.text)])
+        for name, time in times.items()
+        if name in looks
+    ]
+    return _joined(_fitting(entries, 2, cells), 2, palette)
+
+
+def _phase_looks(palette: Palette, look: Look) -> list[tuple[str, Style]]:
+    """Character and style of one phase after the other."""
+    styles = (palette.accent, palette.good, palette.warn, palette.bad, palette.muted)
+    return [(glyph, styles[at % len(styles)]) for at, glyph in enumerate("#=+-.:*%@&" if look.ascii else "█▓▒░·▚▞▘▝▖")]
+
+
 def share_bar(share: float, cells: int, palette: Palette, look: Look) -> list[Piece]:
     """A share in percent as a bar: `cells` cells are the whole."""
     eighths = round(min(max(share, 0.0), 100.0) / 100 * cells * 8)
@@ -77,27 +102,40 @@ def share_bar(share: float, cells: int, palette: Palette, look: Look) -> list[Pi
 
 
 def legend(shares: dict[str, float], cells: int, palette: Palette, look: Look) -> list[Piece]:
-    """Every part that is not nothing, with its character, name and share, in `cells` cells if it can be done with short names."""
+    """Every part that is not nothing, with its character, name and share; where `cells` are too few, with short names, then the
+    largest parts alone."""
     for gap, short in ((3, 0), (2, 1), (1, 1)):
         entries = _entries(shares, palette, look, short)
-        pieces = [piece for at, entry in enumerate(entries) for piece in ([(" " * gap, palette.text), *entry] if at else entry)]
+        pieces = _joined([entry for _, entry in entries], gap, palette)
         if pieces_width(pieces) <= cells:
-            break
-    return pieces
+            return pieces
+    return _joined(_fitting(entries, gap, cells), gap, palette)
 
 
-def _entries(shares: dict[str, float], palette: Palette, look: Look, short: int) -> list[list[Piece]]:
+def _entries(shares: dict[str, float], palette: Palette, look: Look, short: int) -> list[tuple[float, list[Piece]]]:
+    """Each part's time, and what is said of it."""
     total = sum(shares.values()) or 1.0
-    entries: list[list[Piece]] = []
+    entries: list[tuple[float, list[Piece]]] = []
     for key, _, _ in PARTS:
         if shares[key] <= 0:
             continue
         glyph = part_glyph(key, look).replace(" ", "_" if look.ascii else "␣")
         title = _TITLES[key][short]
-        entries.append(
-            [(glyph + " ", part_style(key, palette)), (title, palette.muted), (f" {pct(100 * shares[key] / total)}", palette.text)]
-        )
+        said = [(glyph + " ", part_style(key, palette)), (title, palette.muted), (f" {pct(100 * shares[key] / total)}", palette.text)]
+        entries.append((shares[key], said))
     return entries
+
+
+def _fitting(entries: Sequence[tuple[float, list[Piece]]], gap: int, cells: int) -> list[list[Piece]]:
+    """In their order, as many of the largest as fit."""
+    kept = list(entries)
+    while len(kept) > 1 and sum(pieces_width(entry) + gap for _, entry in kept) - gap > cells:
+        kept.remove(min(kept, key=lambda entry: entry[0]))
+    return [entry for _, entry in kept]
+
+
+def _joined(entries: Sequence[list[Piece]], gap: int, palette: Palette) -> list[Piece]:
+    return [piece for at, entry in enumerate(entries) for piece in ([(" " * gap, palette.text), *entry] if at else entry)]
 
 
 _LEAST_OF_COURSE = 6

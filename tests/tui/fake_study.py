@@ -5,6 +5,7 @@ Figures are round and unchanging: screens are tested with it, figures are tested
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import polars as pl
@@ -240,6 +241,25 @@ class FakeStudy:
         return [
             results.Finding(id_, severity, title, stake, share, {}, "advice", {"view": "ops", "filter": f"cat:{cat}"})
             for id_, severity, title, stake, share, cat in rows
+        ]
+
+    def host_balance(self, scope: Scope = STEADY) -> results.HostBalance | None:
+        if self._host_only:
+            return None
+        return results.HostBalance("step", 400.0, 900.0, 0.44, None, None, None, 4.2, "compute-bound", 12.0, 1.2, 81.0, 54.0)
+
+    def launch_path(self, scope: Scope = STEADY) -> results.LaunchPath | None:
+        """Ten launches a step, one kernel in ten under 10 us."""
+        if self._host_only:
+            return None
+        short = (40, 10.0, 0.4)
+        return results.LaunchPath(400, 10.0, 400, 88.2, *short, 9.0, 8.5, 20.0, 25.0, 0, 1.5, 3, 25.0, 0, 0, 0, 0)
+
+    def phase_times(self, rows: Sequence[int]) -> list[results.PhaseTime]:
+        return [
+            results.PhaseTime("forward", 250.0, 250.0, 3.0, 120.0),
+            results.PhaseTime("backward", 500.0, 400.0, 5.0, 200.0),
+            results.PhaseTime("optimizer", 90.0, 90.0, 2.0, 60.0),
         ]
 
     def roofline(self, scope: Scope = STEADY, top: int = 1000) -> results.Roofline:

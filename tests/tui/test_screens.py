@@ -49,13 +49,31 @@ async def test_screen_is_whole(name, size, look):
 async def test_overview_at_80x24_has_its_lines_in_order():
     async with explorer((80, 24)) as pilot:
         body = screen_lines(pilot)[2:22]
-        labels = [line[1:10].strip() for line in body[:11]]
-        assert labels == ["health", "device", "step", "busy", "", "", "launches", "comm", "fix first", "", ""]
+        labels = [line[1:10].strip() for line in body[:12]]
+        assert labels == ["health", "device", "step", "busy", "", "", "launches", "waits", "comm", "fix first", "", ""]
         assert body[4].strip().startswith("█")
         assert "compute" in body[5]
-        assert body[11].split()[0] == "kernel"
-        assert [line.split()[0][:8] for line in body[12:15]] == ["nvjet_ts", "flash_fw", "ncclDevK"]
+        assert body[12].split()[0] == "kernel"
+        assert [line.split()[0][:8] for line in body[13:16]] == ["nvjet_ts", "flash_fw", "ncclDevK"]
         assert body[19].split()[0] == "warnings"
+
+
+async def test_the_top_finding_is_in_sight_at_60x16():
+    async with explorer((60, 16)) as pilot:
+        body = screen_lines(pilot)[2:14]
+        assert [line[1:10].strip() for line in body[:7]] == ["health", "device", "step", "busy", "", "", "fix first"]
+        assert "61.00 us" in body[6]
+        assert body[7].split()[0] == "kernel"
+        assert body[11].split()[0] == "warnings"
+
+
+async def test_overview_says_who_waits_and_whose_the_roofs_are():
+    """Of the study: input 12 us (1.2%), launches 4.2%, 81 us in syncs; one kernel in ten under 10 us."""
+    async with explorer((80, 24)) as pilot:
+        text = screen_text(pilot)
+        assert re.search(r"waits +for input 12\.00 us \(1\.2%\) · for launches 4\.2% · in syncs 81\.00 us", text)
+        assert re.search(r"launches +\d+ a step · mean kernel 88\.20 us · 10\.0% < 10 us · compute-bound", text)
+        assert re.search(r"device +H100 80GB HBM3 · \w+ roofs bf16 989\.4 TFLOP/s", text)
 
 
 async def test_overview_shows_the_steady_steps_figures():
@@ -76,7 +94,7 @@ async def test_enter_on_a_line_opens_its_evidence_and_backspace_returns():
 
 
 async def test_finding_leads_to_its_filtered_table():
-    async with explorer((80, 24), "j j j j j j j enter") as pilot:
+    async with explorer((80, 24), "j j j j j j j j enter") as pilot:
         text = screen_text(pilot)
         assert "[3 Ops]" in text
         assert "cat:communication" in text
@@ -85,10 +103,10 @@ async def test_finding_leads_to_its_filtered_table():
 
 async def test_cursor_goes_on_from_the_lines_into_the_table_and_back():
     async with explorer((80, 24), "G j j") as pilot:
-        assert screen_lines(pilot)[15].startswith(">flash_fwd_kernel")
+        assert screen_lines(pilot)[16].startswith(">flash_fwd_kernel")
         await press(pilot, "k k")
         assert not any(line.startswith(">flash") for line in screen_lines(pilot))
-        assert screen_lines(pilot)[12].startswith(">")
+        assert screen_lines(pilot)[13].startswith(">")
 
 
 async def test_health_line_opens_the_warnings():

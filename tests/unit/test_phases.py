@@ -255,6 +255,22 @@ def test_the_breakdown_of_a_step_by_phase() -> None:
     assert "dataloader" not in rows  # its range holds no op, and may be waiting
 
 
+def test_the_mean_of_two_steps_by_phase() -> None:
+    """The step above, and one of 100 us with a forward op of 20 us that launches 10 us: forward is (25 + 10) / 2."""
+    build = Build()
+    build.step(0, 0, 200)
+    training_step(build)
+    build.step(1, 200, 100)
+    op = build.host("forward", 210, 20, kind=Kind.ANNOTATION)
+    build.kernel("gemm", 240, 10, launch=build.call(215, 2), op=op)
+    study = Study(finished(build))
+    of_both = {row.phase: row for row in study.phase_times([0, 1])}
+    assert list(of_both) == ["forward", "backward", "optimizer", "communication", "other"]
+    assert (of_both["forward"].device_us, of_both["forward"].pieces) == (17.5, 1.5)
+    assert of_both["backward"].device_us == 20  # 40 in the first, none in the second
+    assert {row.phase: row.device_us for row in study.phase_times([1])} == {"forward": 10}
+
+
 def test_the_roofline_of_each_phase_adds_up_to_the_work() -> None:
     build = Build()
     training_step(build)

@@ -134,6 +134,23 @@ def test_a_copy_that_waits_for_the_device_is_no_work_of_the_host():
     balance = Study(build.profile()).host_balance()
     assert balance is not None
     assert (balance.host_self_us, balance.device_busy_us) == (1000 - 450, 468)
+    # The call blocks from 40 to 490; meanwhile the kernel runs until 480 and the copy from there to 488.
+    assert (balance.blocked_us, balance.blocked_busy_us) == (450, 448)
+
+
+def test_time_in_which_the_device_waits_for_the_loader():
+    """Two steps of 1,000 us: the loader runs until 600, then one kernel is launched that runs from 650 to 950."""
+    build = Build()
+    for number in range(2):
+        start = 1000.0 * number
+        build.step(number, start, 1000)
+        build.host("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", start, 600, kind=Kind.ANNOTATION)
+        build.kernel(GEMM, start + 650, 300, launch=build.call(start + 630, 10))
+    balance = Study(build.profile()).host_balance()
+    assert balance is not None
+    # The step as the device sees it begins and ends with the host's; it waits for the loader until 600, then for the launch.
+    assert balance.input_wait_us == pytest.approx(600)
+    assert balance.input_wait_pct == pytest.approx(60)
 
 
 def test_a_healthy_loop_is_compute_bound_and_a_few_launches_say_nothing():

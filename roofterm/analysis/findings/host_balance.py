@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import polars as pl
+
 from roofterm.analysis.findings.host_causes import Cause
 from roofterm.results import HostBalance
 
@@ -29,6 +31,8 @@ def host_balance(e: Evidence) -> HostBalance | None:
     if not e.has_work or e.count == 0:
         return None
     raw_cpu, raw_device = e.raw_totals_us
+    waiting = e.host_wait_ps(Cause.INPUT)
+    calls = e.waits.group_by("slice").agg(pl.col("start_ps").first(), pl.col("end_ps").first(), pl.col("busy_ps").max())
     return HostBalance(
         per=e.unit,
         host_self_us=e.mean_us(e.host_self_ps),
@@ -39,6 +43,10 @@ def host_balance(e: Evidence) -> HostBalance | None:
         raw_ratio=raw_cpu / raw_device if raw_cpu is not None and raw_device else None,
         dispatch_wait_pct=e.pct(e.host_wait_ps(Cause.DISPATCH)),
         reading=None if e.thin or e.lacks_work else _reading(e),
+        input_wait_us=e.mean_us(waiting),
+        input_wait_pct=100.0 * waiting / e.whole_ps if e.whole_ps else 0.0,
+        blocked_us=e.mean_us(int((calls["end_ps"] - calls["start_ps"]).sum())),
+        blocked_busy_us=e.mean_us(int(calls["busy_ps"].sum())),
     )
 
 

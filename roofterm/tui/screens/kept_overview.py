@@ -36,7 +36,8 @@ class KeptOverview(Container):
 
     def _draw_lines(self) -> None:
         k = self._kept
-        known = Facts(k.sources, k.warnings, k.mended, k.summary, k.devices, k.steps, k.digest, k.coverage, k.findings, xla=k.xla)
+        seen = (k.sources, k.warnings, k.mended, k.summary, k.devices, k.steps, k.digest)
+        known = Facts(*seen, k.coverage, k.findings, k.balance, k.launch_path, k.phases, xla=k.xla)
         draw_lines(self, known, k.numbers_of_rows)
 
 

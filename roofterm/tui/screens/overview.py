@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import replace
+from typing import NamedTuple
 
 from textual import on
 from textual.app import ComposeResult
 from textual.events import Resize
 
 from roofterm.analysis.filters import parse
-from roofterm.results import Finding, Roofline, XlaOverview
+from roofterm.results import Finding, HostBalance, LaunchPath, PhaseTime, Roofline, XlaOverview
 from roofterm.text.units import count
 from roofterm.tui.columns import NOUNS, columns_of
 from roofterm.tui.exporting import Export, rows_export
-from roofterm.tui.keeping import figures_of, mended, top_rows
+from roofterm.tui.keeping import figures_of, host_phases, mended, top_rows
 from roofterm.tui.kept_figures import keep_figures
 from roofterm.tui.messages import EdgeReached
 from roofterm.tui.opened import Opened
@@ -29,6 +30,18 @@ from roofterm.tui.widgets.lines import LineList
 from roofterm.tui.widgets.table import VirtualTable
 from roofterm.tui.xla_details import xla_details
 from roofterm_parsers.profile import Warning
+
+
+class Judged(NamedTuple):
+    """What takes longer to find out than the first figures."""
+
+    findings: list[Finding]
+    roofline: Roofline
+    warnings: list[Warning]
+    balance: HostBalance | None
+    launch_path: LaunchPath | None
+    phases: list[PhaseTime]
+    xla: XlaOverview | None
 
 
 class OverviewPage(Page):
@@ -52,10 +65,9 @@ class OverviewPage(Page):
         self._kernels, self._categories, self._part = await desk.ask(lambda: self._tables(state))
         self._draw_tables()
         if self._facts is None:
-            self._facts = self._known([], None, [], None)
+            self._facts = self._known(None)
             self._draw_lines()  # first what is there already, then what takes longer
-            findings, roofline, warnings, xla = await desk.ask(self._judged)
-            self._facts = self._known(findings, roofline, warnings, xla)
+            self._facts = self._known(await desk.ask(self._judged))
             whole = self.key(state) == self.key(ViewState()) and self.explorer.baseline is None
             if whole and self.opened.figures_key is not None:
                 await desk.ask(self._keep)
@@ -138,29 +150,37 @@ class OverviewPage(Page):
         study, scope = self.opened.study, self.scope(state, "steady")
         return *top_rows(study, scope, parse(state.filter), self.opened.book, self.explorer.baseline), study.selection(scope).text
 
-    def _judged(self) -> tuple[list[Finding], Roofline, list[Warning], XlaOverview | None]:
+    def _judged(self) -> Judged:
         study = self.opened.study
-        return study.findings(), study.roofline(), study.warnings(), study.xla_overview()
+        return Judged(
+            study.findings(),
+            study.roofline(),
+            study.warnings(),
+            study.host_balance(),
+            study.launch_path(),
+            host_phases(study),
+            study.xla_overview(),
+        )
 
     def _keep(self) -> None:
         """Keep what is shown for the next time that this profile is opened."""
         keep_figures(self.opened.figures_key, figures_of(self.opened.study))
 
-    def _known(self, findings: list[Finding], roofline: Roofline | None, warnings: list[Warning], xla: XlaOverview | None) -> Facts:
+    def _known(self, judged: Judged | None) -> Facts:
+        """What is there already, and with it what is judged."""
         o = self.opened
-        known = warnings or o.study.profile.warnings
-        coverage = roofline.coverage if roofline else None
-        return Facts(
-            sources=o.study.profile.sources,
-            warnings=known,
-            mended=mended(o.study.profile.warnings),
-            summary=o.summary,
-            devices=o.devices,
-            steps=o.steps,
-            digest=o.digest,
-            coverage=coverage,
-            findings=findings,
-            xla=xla,
+        known = judged.warnings if judged and judged.warnings else o.study.profile.warnings
+        facts = Facts(o.study.profile.sources, known, mended(o.study.profile.warnings), o.summary, o.devices, o.steps, o.digest, None, [])
+        if judged is None:
+            return facts
+        return replace(
+            facts,
+            coverage=judged.roofline.coverage,
+            findings=judged.findings,
+            balance=judged.balance,
+            launch_path=judged.launch_path,
+            phases=judged.phases,
+            xla=judged.xla,
         )
 
     def _draw_tables(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from textual.events import Click
 from textual.strip import Strip
@@ -10,6 +10,12 @@ from textual.strip import Strip
 from roofterm.text.safe import cell_width
 from roofterm.tui.widgets.glyphs import shown
 from roofterm.tui.widgets.line_widget import LineWidget, Piece, pieces_width
+
+SHORT = {"timeline": "Time", "findings": "Find"}
+"""Titles by screen where the whole ones leave no room for all tabs."""
+
+TIGHT = 3
+"""letters of the other titles from which on every cell counts"""
 
 
 class Header(LineWidget):
@@ -57,8 +63,8 @@ class Tabs(LineWidget):
 
     def render_line(self, y: int) -> Strip:
         pieces: list[Piece] = []
-        for letters, margin in ((99, 1), (99, 0), (5, 0), (4, 0), (3, 0), (0, 0)):
-            pieces = self._pieces(letters, " " * margin)
+        for titles, letters, margin in (({}, 99, 1), ({}, 99, 0), (SHORT, 99, 0), (SHORT, 4, 0), (SHORT, 3, 0), (SHORT, 0, 0)):
+            pieces = self._pieces(titles, letters, " " * margin)
             if pieces_width(pieces) <= self.size.width:
                 break
         return self.strip(pieces)
@@ -75,13 +81,14 @@ class Tabs(LineWidget):
         starts = [line.find(f"{key} {title[:1]}") for _, key, title in self.tabs]
         return [(name, start, end) for (name, _, _), start, end in zip(self.tabs, starts, [*starts[1:], len(line)], strict=True)]
 
-    def _pieces(self, letters: int, margin: str) -> list[Piece]:
-        """All tabs with so many letters of their titles, and so much room around each."""
-        pieces: list[Piece] = [(" ", self.palette.text)]
+    def _pieces(self, titles: Mapping[str, str], letters: int, margin: str) -> list[Piece]:
+        """All tabs with so many letters of these or their own titles, and so much room around each."""
+        tight = letters <= TIGHT
+        pieces: list[Piece] = [] if tight else [(" ", self.palette.text)]
         for name, key, title in self.tabs:
             if name == self.shown:
                 pieces.append((f"[{key} {title}]", self.palette.key))
             else:
-                pieces.append((f"{margin}{key} {title[:letters]}".rstrip() + margin, self.palette.tab))
+                pieces.append((f"{margin}{key} {titles.get(name, title)[:letters]}".rstrip() + margin, self.palette.tab))
             pieces.append((" ", self.palette.text))
-        return pieces
+        return pieces[:-1]
