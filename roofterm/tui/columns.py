@@ -146,10 +146,10 @@ TABLES: Mapping[str, Sequence[Column]] = {
         At("flops_from", 7, 6), At("op", 7, 20), At("flags", 7, 20),
     ),
     "step": laid_out(
-        (*printed.STEP_COLUMNS, *extra.MORE_COLUMNS["step"]), named("step", shorten=False, width=18), At("mark", 0, 10, tint="warn"),
-        At("parts", 3, 28, draw=step_bar, label="where it goes"), At("dur_us", 0), At("host_dur_us", 4), At("compute_us", 1),
-        At("exposed_comm_us", 1), At("exposed_copy_us", 3), At("idle_us", 1), At("busy_pct", 2), At("host_wait_us", 5),
-        At("kernel_gap_us", 5), At("comm_us", 5), At("launches", 4), At("rank", 5), At("mfu_pct", 4), At("tensor_core_pct", 6),
+        (*printed.STEP_COLUMNS, *extra.MORE_COLUMNS["step"]), named("step", shorten=False, width=18), At("rank", 0, 5),
+        At("mark", 0, 10, tint="warn"), At("parts", 3, 28, draw=step_bar, label="where it goes"), At("dur_us", 0), At("host_dur_us", 4),
+        At("compute_us", 1), At("exposed_comm_us", 1), At("exposed_copy_us", 3), At("idle_us", 1), At("busy_pct", 2),
+        At("host_wait_us", 5), At("kernel_gap_us", 5), At("comm_us", 5), At("launches", 4), At("mfu_pct", 4), At("tensor_core_pct", 6),
         At("sm_efficiency_pct", 6), At("host_busy_pct", 6), At("start_us", 6),
     ),
     "findings": laid_out(
@@ -282,7 +282,14 @@ def columns_of(table: str, frame: pl.DataFrame) -> list[Column]:
         )
     if "base" in frame.columns and table not in ("figures", "changes"):
         columns = (columns[0], *against_columns(table), *columns[1:])
+    apart = _APART.get(table)
+    if apart and frame[apart].n_unique() <= 1:
+        columns = [column for column in columns if column.key != apart]
     return known_first(columns, frame)
+
+
+_APART = {"step": "rank"}
+"""Column of a table that tells rows of one name apart, and says nothing where it is the same in all."""
 
 
 def definition(name: str) -> str:

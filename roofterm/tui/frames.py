@@ -17,7 +17,9 @@ from roofterm.text.units import si
 def steps_frame(rows: Sequence[StepRow], slowest: str | None) -> pl.DataFrame:
     """One row each with `StepRow`'s fields, `parts` (its breakdown for a bar), `step` (its number, if its name has one), `mark`."""
     longest = max((row.dur_us for row in rows), default=0.0)
-    return pl.DataFrame([_step_record(row, slowest, longest) for row in rows], schema=_STEPS, strict=False)
+    most = max((row.dur_us for row in rows if row.name == slowest), default=0.0)  # several ranks have a step of that name
+    records = [_step_record(row, row.name == slowest and row.dur_us == most, longest) for row in rows]
+    return pl.DataFrame(records, schema=_STEPS, strict=False)
 
 
 def findings_frame(findings: Sequence[Finding]) -> pl.DataFrame:
@@ -79,10 +81,10 @@ _FINDINGS = pl.Schema(
 _ROOFS = pl.Schema({**dict.fromkeys(("name", "kind", "value", "ridge", "source"), pl.String()), "rank": pl.Float64()})
 
 
-def _step_record(row: StepRow, slowest: str | None, longest_us: float) -> dict[str, Any]:
+def _step_record(row: StepRow, slowest: bool, longest_us: float) -> dict[str, Any]:
     record = {name: getattr(row, name) for name in _STEPS if name not in ("mark", "step", "parts")}
     known = row.compute_us is not None
     record["parts"] = [*(part_of(row, key) for key, _, _ in PARTS), longest_us] if known else None
     record["step"] = step_number(row.name)
-    record["mark"] = "incomplete" if not row.complete else "not steady" if not row.steady else "slowest" if row.name == slowest else ""
+    record["mark"] = "incomplete" if not row.complete else "not steady" if not row.steady else "slowest" if slowest else ""
     return record
