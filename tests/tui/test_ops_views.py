@@ -30,7 +30,7 @@ async def test_v_walks_every_table_that_the_command_has():
     app = RooftermApp([str(SAMPLE)])
     async with app.run_test(size=(100, 24)) as pilot:
         await opened(pilot)
-        await press(pilot, "3 v v v")
+        await press(pilot, "3 v v v v")
         # samples/README.md: gradients are all-reduced, over 8 ranks.
         assert first_row(pilot).split()[:2] == [">all_reduce", "8"]
         await press(pilot, "v")
@@ -49,7 +49,7 @@ async def test_rows_of_gaps_keep_their_place_though_they_share_names():
     app = RooftermApp([str(SAMPLE)])
     async with app.run_test(size=(100, 24)) as pilot:
         await opened(pilot)
-        await press(pilot, "3 v v v v j j")
+        await press(pilot, "3 v v v v v j j")
         third = first_row(pilot)
         assert third.startswith(">enumerate(DataLoader)")
         await press(pilot, "1 3")
