@@ -14,6 +14,7 @@ from roofterm.analysis import profiler_tree, tables
 from roofterm.analysis.categories import TITLES
 from roofterm.analysis.collectives import collective_table
 from roofterm.analysis.costs.profiler import profiler_flops
+from roofterm.analysis.counter_table import counter_table
 from roofterm.analysis.framework_table import both_sides, device_side, framework_keys, host_side
 from roofterm.analysis.gaps import gap_table
 from roofterm.analysis.iteration_table import iteration_table
@@ -41,6 +42,8 @@ def table_of(study: Study, by: str, scope: Scope, group: str | None) -> pl.DataF
     part = study.filtered(scope)
     if by == "iteration":
         return _iteration_table(study, scope)
+    if by == "counter":
+        return counter_table(study.profile, part, scope.window_ps, scope.rank)
     if by == "gap":
         return gap_table(study, scope)
     if by == "collective":

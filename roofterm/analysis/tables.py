@@ -55,6 +55,7 @@ _TYPES: dict[str, pl.DataType | type[pl.DataType]] = {
     "tf_op": pl.String,
     "long_name": pl.String,
     "side": pl.String,
+    "counted_for": pl.String,
     "op_type": pl.String,
 }
 

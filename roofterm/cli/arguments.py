@@ -102,7 +102,7 @@ VOICE = (
 ANY = (*READING, *LOOKS, *LOADING, *VOICE)
 
 EXPORTED = (
-    "kernel", "launch", "op", "framework", "category", "module", "hlo", "collective", "gap", "iteration", "steps", "ranks",
+    "kernel", "launch", "op", "framework", "category", "module", "hlo", "collective", "gap", "iteration", "counter", "steps", "ranks",
     "roofline", "roofline-program", "roofline-phase", "roofline-category", "roofline-module", "roofline-kernel",
     "memory-pool", "memory-block", "memory-op", "memory-step", "memory-pressure",
 )  # fmt: skip
@@ -118,7 +118,7 @@ COMMANDS = (
             _value(
                 "--by",
                 help="kernel (default), launch (kernels by how they are launched), op, framework (framework ops on device and host), "
-                "category, module, hlo, collective, gap, iteration, or op_profile: XProf's tree",
+                "category, module, hlo, collective, gap, iteration, counter, or op_profile: XProf's tree",
                 choices=(
                     "kernel",
                     "launch",
@@ -130,6 +130,7 @@ COMMANDS = (
                     "collective",
                     "gap",
                     "iteration",
+                    "counter",
                     "op_profile",
                 ),
                 default="kernel",

@@ -34,6 +34,7 @@ _NOTHING = {
     "launch": "no kernel of this profile states how it was launched: a GPU's do, a TPU has no grid",
     "framework": "no op of this profile is compiled from a framework's: they are in profiles of JAX, TensorFlow and XLA; PyTorch's are "
     "the rows of --by op",
+    "counter": "no counter was recorded in this profile, or none in the part that is asked for",
     "hlo": "no device work of this profile belongs to an HLO instruction: they are in profiles of JAX and XLA programs",
 }
 

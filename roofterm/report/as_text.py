@@ -124,6 +124,8 @@ def _head(report: Report, width: int) -> Iterator[tuple[str, str]]:
         yield "sync", f"the host waits {duration_us(summary.sync_us)} in synchronising calls"
     if report.xla is not None:
         yield from xla_lines(report.xla)
+    if summary.counter_series:
+        yield "counters", f"{count(len(summary.counter_series))} series recorded (ops --by counter)"
     if report.memory is not None:
         yield from _labelled("memory", memory_lines(report.memory, width - LABEL))
     if summary.self_cpu_us is not None:

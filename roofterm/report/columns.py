@@ -266,6 +266,17 @@ TABLE_COLUMNS["framework"] = (
     FLAGS,
 )
 
+TABLE_COLUMNS["counter"] = (
+    replace(NAME, about="counter, as in the file"),
+    Column("value_mean", "mean", amount, about="over its samples"),
+    Column("value_min", "min", amount, about="the least sample"),
+    Column("value_max", "max", amount, about="the largest sample"),
+    Column("value_last", "last", amount, about="the last sample"),
+    Column("value_sum", "sum", amount, about="over its samples"),
+    replace(CALLS, title="samples", about="how often it was read"),
+    Column("counted_for", "counted for", words, right=False, about="device, kernel or process"),
+)
+
 TABLE_COLUMNS["gap"] = (
     Column("name", "meanwhile on the host", words, right=False, least=20, about="what the launching thread did for most of the gap"),
     Column("total_us", "gap", duration_us, about="nothing runs on the device"),

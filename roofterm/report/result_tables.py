@@ -18,7 +18,7 @@ from roofterm.report.step_table import STEPS_HEAD, scoped_steps
 if TYPE_CHECKING:
     from roofterm.analysis.study import Study
 
-OPS = ("kernel", "launch", "op", "framework", "category", "module", "hlo", "collective", "gap", "iteration")
+OPS = ("kernel", "launch", "op", "framework", "category", "module", "hlo", "collective", "gap", "iteration", "counter")
 LEVELS = {"roofline": "op", **{f"roofline-{level}": level for level in ("program", "phase", "category", "module", "kernel")}}
 NAMES = (*OPS, "steps", "ranks", *LEVELS, *MEMORY)
 

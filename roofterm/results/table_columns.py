@@ -30,6 +30,8 @@ TABLES["op"] = (
     *_SHARED, "self_device_us", "shapes", "is_backward", "memory_bytes", "self_memory_bytes", "device_memory_bytes",
     "self_device_memory_bytes", "stack", "module_path", "flags",
 )  # fmt: skip
+TABLES["counter"] = (*_SHARED, "counted_for", "value_mean", "value_min", "value_max", "value_last", "value_sum")
+"""`calls`: samples. Values have the unit that the file's name for them tells."""
 TABLES["gap"] = (*_SHARED, "start_us", "device", "step", "before", "after", "host_kind", "host_wait_us", "kernel_gap_us", "thread")
 TABLES["iteration"] = (
     *_SHARED, "phase", "sequences", "prompt_tokens", "generated_tokens", "context_tokens", "causal_pairs", "tokens_per_s",

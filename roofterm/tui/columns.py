@@ -132,6 +132,11 @@ TABLES: Mapping[str, Sequence[Column]] = {
         At("total_us", 0), At("pct", 1), At("category", 1, 11), At("start_us", 2), At("after", 3, 24), At("before", 4, 24),
         At("step", 4, 16), At("device", 5), At("host_wait_us", 6), At("kernel_gap_us", 6), At("thread", 7, 20),
     ),
+    "counter": laid_out(
+        _OF["counter"], named("counter", shorten=False, about="as in the file"), At("value_mean", 0), At("value_min", 2),
+        At("value_max", 1),
+        At("value_last", 2), At("value_sum", 4), At("calls", 3, 8), At("counted_for", 1, 24),
+    ),
     "iteration": laid_out(
         _OF["iteration"], named("iteration", shorten=False, about="iterations of the same name, numbers left out"), At("phase", 2, 8),
         At("calls", 2, 8), At("total_us", 0), At("pct", 1), At("mean_us", 3), At("p99_us", 5), At("tokens_per_s", 1),
@@ -222,6 +227,7 @@ NOUNS = {
     "collective": "collectives",
     "gap": "gaps",
     "iteration": "iterations",
+    "counter": "counters",
     "roofline": "points",
     "step": "steps",
     "findings": "findings",

@@ -102,7 +102,7 @@ ACTIONS: tuple[Action, ...] = (
         "view",
         "v",
         "view(1)",
-        "next table: kernels, launches, host ops, framework ops, categories, modules, HLO, collectives, gaps, iterations",
+        "next table: kernels, launches, host ops, framework ops, categories, modules, HLO, collectives, gaps, iterations, counters",
         ("ops",),
         "view",
         3,

@@ -38,6 +38,7 @@ NAMES = {
     "category",
     "collective",
     "cores",
+    "counted_for",
     "counter_series",
     "device",
     "device_names",

@@ -258,6 +258,20 @@ def test_device_counters_are_series() -> None:
     assert counters.select("time_ps", "series", "value").rows() == [(0, "MXU % util", 72.5), (10, "MXU % util", 0.0)]
 
 
+def test_a_line_of_a_kernels_counters_is_counted_and_no_work() -> None:
+    gpu = Plane("/device:GPU:0")
+    gpu.line("Stream #1(Kernel)", [gpu.event("k", 0, 10)])
+    gpu.line(
+        "k", [gpu.event(name, 0, 10, counter_value=value, performance_counter_id=7) for name, value in (("hits", 3), ("misses", 5))], id=9
+    )
+    profile = opened(space(gpu))
+    assert profile.counters.select("process", "series", "value").rows() == [
+        ("/device:GPU:0 k", "hits", 3),
+        ("/device:GPU:0 k", "misses", 5),
+    ]
+    assert (profile.slices["kind"] == int(Kind.KERNEL)).sum() == 1
+
+
 def test_the_devices_own_clock_stands_beside_the_aligned_times() -> None:
     tpu = tpu_plane()
     tpu.line("XLA Ops", [tpu.event("op", 1000, 50, device_offset_ps=900, device_duration_ps=47)])

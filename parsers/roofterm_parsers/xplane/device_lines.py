@@ -34,7 +34,7 @@ def add_device_line(making: Making, plane: Plane, line: Line, device: int, modul
     events = line.events
     stats = LineStats(making.data, plane, events)
     code = codes(events.metadata)
-    kind = device_line_kind(line.name, line.id)
+    kind = Kind.COUNTED if stats.everywhere("counter_value") else device_line_kind(line.name, line.id)
     op_line = kind in (Kind.KERNEL, Kind.ASYNC)
     rows = _metadata_rows(making, plane, code, modules) if op_line else []
     categories = [making.hlo.ops[row]["category"] or "" if row >= 0 else "" for row in rows] or [""] * len(code.ids)
@@ -254,6 +254,8 @@ def _add_steps(making: Making, line: Line, stats: LineStats, ids: U32, names: li
 
 
 def _add_counters(making: Making, plane: Plane, line: Line, stats: LineStats, texts: list[str], code: Codes) -> None:
+    """Series of the events' names; a kernel's own counters (XProf's perf_counters) stand on a line of its name."""
+    whose = plane.name if line.name in ("", "_counters_") else f"{plane.name} {line.name}"
     for stat, unit in (("% util", "% util"), ("counter_value", "")):
         rows = stats.rows(stat)
         if rows.size == 0:
@@ -264,7 +266,7 @@ def _add_counters(making: Making, plane: Plane, line: Line, stats: LineStats, te
             {
                 "time_ps": line.events.offset_ps[rows] + making.base_ps(line),
                 "source": np.zeros(rows.size, np.uint16),
-                "process": pl.Series([plane.name]).new_from_index(0, rows.size),
+                "process": pl.Series([whose]).new_from_index(0, rows.size),
                 "series": series,
                 "value": stats.floats(stat)[rows],
             },

@@ -20,11 +20,11 @@ from roofterm.tui.widgets.detail import DetailPanel
 from roofterm.tui.widgets.table import VirtualTable
 from roofterm_parsers.profile import Profile
 
-ORDER = ("kernel", "launch", "op", "framework", "category", "module", "hlo", "collective", "gap", "iteration")
+ORDER = ("kernel", "launch", "op", "framework", "category", "module", "hlo", "collective", "gap", "iteration", "counter")
 BY_SELF = ("op", "framework")
 ALWAYS_SHOWN = 2
 """priority of the columns that hardly ever give way"""
-NAMELESS = ("gap", "launch", "framework")
+NAMELESS = ("gap", "launch", "framework", "counter")
 """tables whose rows share names, so that a name selects none of them"""
 
 
@@ -86,11 +86,13 @@ class OpsPage(TablePage):
     def export(self) -> Export | None:
         return None if self.rows is None else rows_export(NOUNS[self.by], self.rows, {"schema": "roofterm.ops/1", "by": self.by})
 
-    def _first_sort(self, by: str) -> Sort:
+    def _first_sort(self, by: str) -> Sort | None:
+        if by == "counter":
+            return None  # as they come: by what they are counted for
         own = by in BY_SELF or (by in NESTING and self.opened.study.nests)
         return Sort("self_us" if own else "total_us")
 
-    def _ask(self, state: ViewState, sort: Sort, likely: Sequence[str]) -> tuple[Rows, str]:
+    def _ask(self, state: ViewState, sort: Sort | None, likely: Sequence[str]) -> tuple[Rows, str]:
         """The rows and what part of the profile they speak of; `likely` are columns by which they may be sorted next."""
         study = self.opened.study
         self._views = self._views or views_of(study.profile)
@@ -128,6 +130,8 @@ def views_of(profile: Profile) -> list[str]:
     absent = set() if profile.hlo_ops.height else {"hlo", "framework"}
     if profile.kernels["grid_x"].null_count() == profile.kernels.height:
         absent.add("launch")
+    if not profile.counters.height:
+        absent.add("counter")
     named = profile.names["text"].str.starts_with(MODULE_PREFIX).any()
     if not named and not profile.hlo_ops["framework_op"].str.contains("/").any():
         absent.add("module")
