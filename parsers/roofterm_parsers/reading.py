@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import mmap
+from collections.abc import Callable
 from contextlib import closing
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from roofterm_parsers.chrome.crew import EXPANDING
-from roofterm_parsers.container import Stream, open_stream
+from roofterm_parsers.container import BOM, Stream, open_stream
 from roofterm_parsers.discover import Look
 from roofterm_parsers.errors import Interrupted, ProfileError, TooLarge
 from roofterm_parsers.inputs import Input, open_raw
@@ -76,16 +77,21 @@ def read_input(file: Input, tracker: Tracker, *, max_memory: int, workers: int |
         return profile
 
 
-def reopen(source: Source, offset: int, max_memory: int) -> Stream:
+def reopen(source: Source, offset: int, max_memory: int, cancelled: Callable[[], bool] = lambda: False) -> Stream:
     """The content of a file of a profile from a byte offset on, as `slices.offset` counts them; the caller closes it.
 
-    Up to there a packed file is unpacked again. Raises ProfileError if the file cannot be read any more, as standard input.
+    Up to there a packed file is unpacked again. Raises ProfileError if the file cannot be read any more, as standard input;
+    Interrupted if `cancelled()`.
     """
     (listing,) = list_named(source.path)
     (file,) = listing.files
     if file.kind == "pipe":
         raise ProfileError(f"{source.path}: cannot be read a second time", source.path)
-    stream = open_stream(open_raw(file, lambda _: None), file.path, max_memory)
+    raw = open_raw(file, Tracker(None, cancelled).watch)
+    stream = open_stream(raw, file.path, max_memory)
+    if not stream.containers and raw.seekable:
+        raw.seek(offset + (len(BOM) if stream.has_mark else 0))
+        return open_stream(raw, file.path, max_memory)
     left = offset
     while left > 0 and (data := stream.read(min(left, 1 << 20))):
         left -= len(data)

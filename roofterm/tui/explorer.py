@@ -246,7 +246,7 @@ class Explorer(Screen[None], inherit_bindings=False):
             return
         from roofterm.tui.screens.details import DetailScreen
 
-        self.app.push_screen(DetailScreen(details, self.opened.options.keys))
+        self.app.push_screen(DetailScreen(details, self.opened.options.keys, self.page.more_details()))
 
     @on(RowHighlighted)
     def _highlighted(self) -> None:

@@ -14,7 +14,7 @@ from roofterm.analysis.filters import FilterError
 from roofterm.analysis.scope import Scope, ScopeError
 from roofterm.tui import keymap
 from roofterm.tui.state import Selection, ViewState, rank_of
-from roofterm.tui.widgets.detail import DetailPanel, Details
+from roofterm.tui.widgets.detail import DetailPanel, Details, MoreDetails
 from roofterm.tui.widgets.line_widget import LineWidget
 
 if TYPE_CHECKING:
@@ -75,6 +75,10 @@ class Page(Container):
 
     def details(self) -> Details | None:
         """All about what the cursor stands on."""
+        return None
+
+    def more_details(self) -> MoreDetails | None:
+        """What is known beyond `details` and takes a while to find; None where nothing is."""
         return None
 
     def export(self) -> Export | None:

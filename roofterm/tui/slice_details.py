@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -11,12 +13,16 @@ from roofterm.analysis.categories import TITLES
 from roofterm.analysis.slice_table import step_number
 from roofterm.text.units import bytes_text, count, duration_us, pct
 from roofterm.tui.widgets.detail import Details, Fact
+from roofterm_parsers.errors import ProfileError
 from roofterm_parsers.profile import WORK_KINDS
+from roofterm_parsers.recorded import recorded_event
 
 if TYPE_CHECKING:
     from roofterm.analysis.study import Study
 
 US_PER_PS = 1e-6
+
+IN_FILE = "In the file"
 
 WORK = frozenset(int(kind) for kind in WORK_KINDS)
 
@@ -43,6 +49,23 @@ def slice_details(study: Study, slice_id: int) -> Details:
         *(Fact("hint", text) for text in study.hints(slice_id)),
     ]
     return Details(_name(study, slice_id), facts)
+
+
+def recorded_facts(study: Study, slice_id: int, cancelled: Callable[[], bool]) -> list[Fact]:
+    """All arguments of the slice's event, read again from its file; why not, where that cannot be. Raises Interrupted."""
+    try:
+        event = recorded_event(study.profile, slice_id, cancelled)
+    except ProfileError as why:
+        return [Fact(IN_FILE), Fact("arguments", f"cannot be read again: {why}")]
+    arguments = event.get("args")
+    if not isinstance(arguments, dict) or not arguments:
+        return [Fact(IN_FILE), Fact("arguments", "none")]
+    return [Fact(IN_FILE), *(Fact(str(key), _text(value)) for key, value in arguments.items())]
+
+
+def _text(value: Any) -> str:
+    """A value of JSON as it stands in a file; a text without its quotes, "" for one without a character."""
+    return value or '""' if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _step(study: Study, slice_id: int) -> list[Fact]:

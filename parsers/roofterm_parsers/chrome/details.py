@@ -1,4 +1,4 @@
-"""All arguments of one event, read again from the file: no table holds them."""
+"""One event with all that it holds, read again from the file: no table keeps every argument."""
 
 from __future__ import annotations
 
@@ -12,16 +12,11 @@ _READ_BYTES = 1 << 20
 _FIRST_BYTES = 64 << 10
 
 
-def event_at(stream: ByteSource, offset: int, name: str) -> dict[str, Any] | None:
-    """The event called `name` at or soon behind byte `offset` of the uncompressed text; None if it is too damaged to read.
+def event_at(stream: ByteSource, name: str) -> dict[str, Any] | None:
+    """The event called `name` at the place of a stream or soon behind it; None if it is too damaged to read.
 
-    `offset` is that of a slice: the event's own, or in a damaged stretch that of the stretch. `stream` is at its start.
+    The stream is at the offset of a slice: the event's own, or in a damaged stretch that of the stretch.
     """
-    while offset > 0:
-        skipped = stream.read(min(offset, _READ_BYTES))
-        if not skipped:
-            return None
-        offset -= len(skipped)
     data = b""
     reader = json.JSONDecoder(strict=False)
     while more := stream.read(_READ_BYTES if data else _FIRST_BYTES):

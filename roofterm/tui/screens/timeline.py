@@ -21,15 +21,16 @@ from roofterm.text.units import count
 from roofterm.tui.exporting import Export, SliceExport
 from roofterm.tui.opened import Opened
 from roofterm.tui.page import Page
-from roofterm.tui.slice_details import slice_details
+from roofterm.tui.slice_details import recorded_facts, slice_details
 from roofterm.tui.state import Selection, ViewState, changed
-from roofterm.tui.widgets.detail import DetailPanel, Details
+from roofterm.tui.widgets.detail import DetailPanel, Details, MoreDetails
 from roofterm.tui.widgets.glyphs import CategoryKey
 from roofterm.tui.widgets.lanes import Lanes
 from roofterm.tui.widgets.line_widget import LineWidget
 from roofterm.tui.widgets.timeline import SliceHighlighted, SliceSelected, TimelineView, WindowMarked
 from roofterm.tui.widgets.timeline_place import Step
 from roofterm_parsers.profile import Kind
+from roofterm_parsers.recorded import may_be_read_again
 
 SELECTION_KINDS = {int(Kind.OP): "op", int(Kind.KERNEL): "kernel", int(Kind.COPY): "kernel", int(Kind.MEMSET): "kernel"}
 
@@ -108,6 +109,12 @@ class TimelinePage(Page):
     def details(self) -> Details | None:
         slice_id = self.lanes.slice_id
         return None if slice_id is None else slice_details(self.opened.study, slice_id)
+
+    def more_details(self) -> MoreDetails | None:
+        slice_id, study = self.lanes.slice_id, self.opened.study
+        if slice_id is None or not may_be_read_again(study.profile, slice_id):
+            return None
+        return lambda cancelled: recorded_facts(study, slice_id, cancelled)
 
     def export(self) -> Export | None:
         study, state, asked = self.opened.study, self.explorer.state, self.opened.options.scope

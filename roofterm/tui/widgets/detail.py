@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from textwrap import wrap
 
@@ -34,6 +34,10 @@ class Details:
     facts: Sequence[Fact] = ()
 
 
+MoreDetails = Callable[[Callable[[], bool]], Sequence[Fact]]
+"""What finds further facts, in a thread; it is given what tells that nobody waits for them any more, and may raise Interrupted."""
+
+
 class DetailPanel(LineWidget, can_focus=True):
     """Details, scrolled with the keys that move elsewhere."""
 
@@ -51,6 +55,12 @@ class DetailPanel(LineWidget, can_focus=True):
             before = {y: self.render_line(y) for y in range(self.size.height)}
             self.details, self.top, self._lines = details, 0, None
             self.refresh_changes(before)
+
+    def add(self, facts: Sequence[Fact]) -> None:
+        """Further facts below, without moving what is read."""
+        if self.details is not None:
+            self.details, self._lines = Details(self.details.title, [*self.details.facts, *facts]), None
+            self.refresh()
 
     def restyle(self) -> None:
         self._lines = None
