@@ -10,6 +10,7 @@ import polars as pl
 from roofterm.analysis.categories import FACTS, Category
 from roofterm.analysis.categories.kinds import TENSOR_CATEGORIES
 from roofterm.analysis.costs import collective_cost
+from roofterm.analysis.exclusive import exclusive
 from roofterm.analysis.hlo_costs import HLO_COSTS, hlo_items, on_device_clock
 from roofterm.analysis.lookup import ABSENT, I64, index_of, rows_among, rows_by_id, rows_of, taken
 from roofterm.analysis.owners import NO_COST, NO_SIGNATURE, Owners, find_owners
@@ -341,24 +342,3 @@ def _shares(pieces: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
     pieces = pieces.with_columns(share=pl.Series(share), length_ps=pl.col("end_ps") - pl.col("start_ps"))
     ordered = pieces[np.argsort(pieces["slice"].to_numpy())]
     return ordered.select(pl.col(name).cast(kind) for name, kind in PIECES.items())
-
-
-def exclusive(work: pl.DataFrame) -> pl.Series:
-    """Time (ps) of each piece in which no other piece ran on its device."""
-    start, end = work["start_ps"].to_numpy(), work["end_ps"].to_numpy()
-    device = work["device"].to_numpy()
-    alone_ps = np.zeros(start.size, np.int64)
-    for number in np.unique(device):
-        rows = np.flatnonzero((device == number) & (end > start))
-        if rows.size == 0:
-            continue
-        times = np.concatenate((start[rows], end[rows]))
-        change = np.concatenate((np.ones(rows.size, np.int64), -np.ones(rows.size, np.int64)))
-        which = np.concatenate((rows, rows)) * change
-        order = np.argsort(times, kind="stable")
-        times = times[order]
-        running, sum_of_rows = np.cumsum(change[order])[:-1], np.cumsum(which[order])[:-1]
-        length = np.diff(times)
-        alone = (running == 1) & (length > 0)
-        np.add.at(alone_ps, sum_of_rows[alone], length[alone])
-    return pl.Series("exclusive_ps", alone_ps)

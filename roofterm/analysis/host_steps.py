@@ -8,6 +8,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from roofterm.analysis.intervals import among
+
 OUTSIDE = -1
 
 
@@ -23,7 +25,7 @@ def host_step(start: NDArray[np.int64], source: NDArray[np.integer[Any]], window
     ):
         mine = np.flatnonzero(source == of_source)
         end = own["end_ps"].to_numpy()
-        began = np.searchsorted(own["start_ps"].to_numpy(), start[mine], side="right") - 1
+        began = among(own["start_ps"].to_numpy(), start[mine], "right") - 1
         last = np.maximum(began, 0)
         furthest = np.maximum.accumulate(np.where(end == np.maximum.accumulate(end), np.arange(end.size), 0))[last]
         at = np.where(start[mine] < end[last], last, furthest)

@@ -5,7 +5,7 @@ A *merged* set holds no overlaps and no empty intervals; the set operations take
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,3 +101,14 @@ def covered(a: Intervals, start: I64, end: I64) -> I64:
         return total
 
     return upto(end) - upto(start)
+
+
+def among(borders: I64, times: I64, side: Literal["left", "right"]) -> I64:
+    """For each time how many of the ascending `borders` lie before it, or for "right" at it or before (`numpy.searchsorted`).
+
+    Where the times ascend too, as those of a line's events, the few borders are looked for among them instead.
+    """
+    if times.size < borders.size or np.any(times[1:] < times[:-1]):
+        return np.searchsorted(borders, times, side=side)
+    first = np.searchsorted(times, borders, side="left" if side == "right" else "right")
+    return np.repeat(np.arange(borders.size + 1), np.diff(first, prepend=0, append=times.size))

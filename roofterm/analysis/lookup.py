@@ -41,12 +41,14 @@ def rows_among(ids: pl.Series, wanted: pl.Series, size: int) -> I64:
     at, sought = ids.to_numpy(), wanted.to_numpy()
     if at.size == 0 or sought.size == 0:
         return np.full(sought.size, ABSENT, np.int64)
-    first = int(np.searchsorted(at, sought[0]))
-    if np.array_equal(at[first : first + sought.size], sought):
-        return np.arange(first, first + sought.size)
-    if sought.size * FEW < at.size and ids.is_sorted():
-        rows = np.searchsorted(at, sought)
-        return np.where(at[np.minimum(rows, at.size - 1)] == sought, rows, ABSENT)
+    if ids.is_sorted():
+        first = int(np.searchsorted(at, sought[0]))
+        stretch = at[first : first + sought.size]
+        if np.array_equal(stretch, sought) and np.all(stretch[1:] > stretch[:-1]):
+            return np.arange(first, first + sought.size)
+        if sought.size * FEW < at.size:
+            rows = np.searchsorted(at, sought)
+            return np.where(at[np.minimum(rows, at.size - 1)] == sought, rows, ABSENT)
     return rows_of(rows_by_id(ids, size), wanted)
 
 

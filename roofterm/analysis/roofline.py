@@ -20,7 +20,8 @@ from roofterm import results
 from roofterm.analysis.bounds import LAUNCH_S, level_rates, roofs_of, with_bounds
 from roofterm.analysis.cache_traffic import with_cache
 from roofterm.analysis.categories import Category
-from roofterm.analysis.costed import LEVELS, Costed, costed, exclusive
+from roofterm.analysis.costed import LEVELS, Costed, costed
+from roofterm.analysis.exclusive import exclusive
 from roofterm.analysis.hlo_costs import on_device_clock
 from roofterm.analysis.host_work import CPU
 from roofterm.analysis.levels import PS, TALLIED, category_rows, kernel_rows, op_items, op_rows, over_roof, records, summed, with_shares

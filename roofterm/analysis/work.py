@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from roofterm.analysis.intervals import Intervals, union, without
+from roofterm.analysis.intervals import Intervals, among, union, without
 from roofterm_parsers.profile import WORK_KINDS, Kind, Profile
 
 
@@ -149,7 +149,7 @@ def _steps_of(profile: Profile, work: pl.DataFrame) -> pl.Series:
                 begin, end = start[launch], start[launch] + dur[launch]
             else:
                 continue
-            at = np.searchsorted(step_start, begin, side="right") - 1
+            at = among(step_start, begin, "right") - 1
             inside = (at >= 0) & (end <= step_end[np.maximum(at, 0)])
             found[mine[inside]] = group["row"].to_numpy()[at[inside]]
     if not (found >= 0).any():

@@ -1,7 +1,7 @@
 """Reading that begins before its command is imported.
 
 A large trace is decoded by worker processes, which need nothing of what a command imports: they come up meanwhile, and
-a thread has the trace read while polars and the analysis load.
+a thread has the trace read while polars and the analysis load. A large XPlane file is decoded by threads, while the analysis loads.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 SWITCH_SECONDS = 0.0005
 """How soon one thread gives way to the other: reading waits for little things at every turn, importing for none."""
+LARGE_XPLANE_BYTES = 32 << 20
+"""A smaller XPlane file is read in less time than the rest is imported in."""
 _GZIP = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
 _HEAD_BYTES = 4096
@@ -32,8 +34,8 @@ _HEAD_BYTES = 4096
 class Reading:
     """A profile that a thread reads. Use as a context: at its end reading has ended too, and so have its processes."""
 
-    def __init__(self, read: Callable[[Callable[[], bool], Crew], Profile], crew: Crew) -> None:
-        """`read` is called with what tells that it is to stop, and with the processes that decode."""
+    def __init__(self, read: Callable[[Callable[[], bool], Crew | None], Profile], crew: Crew | None) -> None:
+        """`read` is called with what tells that it is to stop, and with the processes that decode, if there are any."""
         self.stop = Event()
         self._read = read
         self._crew = crew
@@ -66,31 +68,51 @@ class Reading:
 
     def _wait(self) -> None:
         self._thread.join()
-        self._crew.close()
+        if self._crew is not None:
+            self._crew.close()
         sys.setswitchinterval(self._switched)
 
 
 def begin(args: Arguments) -> Reading | None:
-    """Begin to read what a command names, if that is one trace so large that workers decode it, and it is not kept.
+    """Begin to read what a command names, if that is one file so large that workers or threads decode it, and it is not kept.
 
     Raises UsageError for options that loading cannot take.
     """
     if not hasattr(args, "no_cache") or args.command is OPEN:
         return None
-    crew = _crew_for(args.paths[0]) if len(args.paths) == 1 and (args.no_cache or not _is_kept(args.paths[0])) else None
-    if crew is None:
-        import_numpy()
-        return None
+    path = args.paths[0] if len(args.paths) == 1 and (args.no_cache or not _is_kept(args.paths[0])) else None
+    crew = _crew_for(path) if path is not None else None
     try:
-        # Here, and not in the thread, lest two threads import the same at once.
         import_numpy()
-        import roofterm_parsers.chrome.reader  # noqa: F401
+        # Here, and not in the thread, lest two threads import the same at once.
+        if crew is not None:
+            import roofterm_parsers.chrome.reader
+        elif path is not None and _is_large_xplane(path):
+            import roofterm_parsers.xplane.reader  # noqa: F401
+        else:
+            return None
         from roofterm.cli.loading import reading_of
 
         return Reading(reading_of(args), crew)
     except BaseException:
-        crew.close()
+        if crew is not None:
+            crew.close()
         raise
+
+
+def _is_large_xplane(path: str) -> bool:
+    """Whether it is worth to read an XPlane file beside imports: it is plain, large, and there is a core for each."""
+    try:
+        status = os.stat(path)
+        if not stat.S_ISREG(status.st_mode) or status.st_size < LARGE_XPLANE_BYTES or not workers_beside():
+            return False
+        with open(path, "rb") as file:
+            head = file.read(_HEAD_BYTES)
+    except (OSError, ValueError):
+        return False
+    from roofterm_parsers.xplane.space import looks_like_xplane
+
+    return looks_like_xplane(head)
 
 
 def _crew_for(path: str) -> Crew | None:

@@ -262,6 +262,11 @@ class Arguments(argparse.Namespace):
         alone = getattr(self, "xprof", None) and not self.label
         return "xprof_table" if alone else self.command.module
 
+    @property
+    def device_alone(self) -> bool:
+        """Whether the answer needs a TPU's devices without the host (`open_profile`), as the tables that XProf has too."""
+        return self.module == "xprof_table" or getattr(self, "by", None) == "op_profile"
+
 
 def parse(argv: list[str]) -> Arguments:
     """The command and its values. Raises UsageError with a sentence, or SystemExit(0) after help was printed."""

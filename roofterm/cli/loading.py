@@ -27,27 +27,27 @@ if TYPE_CHECKING:
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-def load(args: Arguments, *, device_alone: bool = False) -> Profile:
-    """The profile of the command's PATHs; `device_alone`: see `open_profile`.
+def load(args: Arguments) -> Profile:
+    """The profile of the command's PATHs.
 
     Raises ProfileError; Interrupted after Ctrl+C, SIGTERM or SIGHUP.
     """
     stop = args.ahead.stop if args.ahead is not None else Event()
     with _stopping(stop):
-        profile = args.ahead.profile() if args.ahead is not None else _opened(args, stop.is_set, device_alone=device_alone)
+        profile = args.ahead.profile() if args.ahead is not None else _opened(args, stop.is_set)
     if not gc.isenabled():
         gc.freeze()
         gc.enable()
     return profile
 
 
-def reading_of(args: Arguments) -> Callable[[Callable[[], bool], Crew], Profile]:
+def reading_of(args: Arguments) -> Callable[[Callable[[], bool], Crew | None], Profile]:
     """What reads the command's PATHs, given what tells that it is to stop and the processes that decode. Raises UsageError."""
     memory_limit(args.max_memory)
-    return lambda cancelled, crew: _opened(args, cancelled, workers=crew)
+    return lambda cancelled, crew: _opened(args, cancelled, crew)
 
 
-def _opened(args: Arguments, cancelled: Callable[[], bool], *, device_alone: bool = False, workers: Crew | None = None) -> Profile:
+def _opened(args: Arguments, cancelled: Callable[[], bool], workers: Crew | None = None) -> Profile:
     show = sys.stderr.isatty() and not args.quiet
     line = ProgressLine() if show else None
     try:
@@ -58,7 +58,7 @@ def _opened(args: Arguments, cancelled: Callable[[], bool], *, device_alone: boo
             cache=not args.no_cache,
             max_memory=memory_limit(args.max_memory),
             workers=workers,
-            device_alone=device_alone,
+            device_alone=args.device_alone,
         )
     finally:
         if line:

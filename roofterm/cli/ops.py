@@ -69,7 +69,7 @@ def _op_profile(args: Arguments) -> int:
     if args.where:
         raise UsageError("--by op_profile shows a tree whole: filter --by hlo instead")
     group = cast(Grouping, args.group or "program")
-    table = op_profile_rows(xprof_op_profile(load(args, device_alone=True), VERSIONS[-1], group))
+    table = op_profile_rows(xprof_op_profile(load(args), VERSIONS[-1], group))
     head = {"schema": "roofterm.ops/1", "by": args.by, "group": group, "version": VERSIONS[-1]}
     if table.height <= 1:
         answer(args, table.clear(), OP_PROFILE_COLUMNS, head, notes=[_NOTHING["hlo"]])

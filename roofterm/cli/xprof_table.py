@@ -12,7 +12,7 @@ from roofterm.report.as_json import encode
 
 def run(args: Arguments) -> int:
     try:
-        table = xprof_roofline(load(args, device_alone=True), args.xprof)
+        table = xprof_roofline(load(args), args.xprof)
     except ValueError as why:
         raise UsageError(f"--xprof {args.xprof}: {why}") from why
     write(args, encode(table))

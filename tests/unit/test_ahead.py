@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from roofterm.cli import ahead
@@ -24,7 +25,7 @@ from roofterm_parsers.chrome.crew import Crew
 from roofterm_parsers.errors import Interrupted, ProfileError
 from roofterm_parsers.opening import open_profile
 from tests.unit.chrome_traces import x
-from tests.xspace import Plane, space
+from tests.xspace import Plane, space, tpu_plane
 
 EVENTS = 500
 
@@ -66,6 +67,25 @@ def test_a_large_trace_is_begun_and_is_the_same_profile(tmp_path: Path, crews: l
     assert profile.slices.height == EVENTS
     for frame, held in plain.frames().items():
         assert held.equals(profile.frames()[frame]), frame
+
+
+def test_a_large_xplane_file_is_begun_by_threads_and_is_the_same_profile(
+    tmp_path: Path, crews: list[Crew], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tpu, host = tpu_plane(), Plane("/host:CPU", id=1)
+    tpu.line("XLA Ops", [tpu.event("op", 10 * i, 5) for i in range(EVENTS)], id=2)
+    host.line("python", [host.event("call", 0, 50)], id=7)
+    path = tmp_path / "t.xplane.pb"
+    path.write_bytes(space(tpu, host))
+    assert begin(parse(["ops", str(path), "--no-cache"])) is None  # it is small
+    monkeypatch.setattr(ahead, "LARGE_XPLANE_BYTES", 1000)
+    for words, tracks in ((["ops"], 2), (["roofline", "--xprof", "2.24.2"], 1), (["ops", "--by", "op_profile"], 1)):
+        args = parse([words[0], str(path), "--no-cache", *words[1:]])
+        with begin(args) or pytest.fail("nothing was begun") as args.ahead:
+            profile = load(args)
+        assert profile.slices.filter(pl.col("track") == 0).height == EVENTS
+        assert profile.tracks.height == tracks  # XProf's tables need the device alone
+    assert not crews
 
 
 def test_nothing_is_begun_for_what_is_small_or_no_json_or_more_than_one_or_not_there(tmp_path: Path, crews: list[Crew]) -> None:

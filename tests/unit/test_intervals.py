@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -65,3 +68,15 @@ def test_many_windows_are_cut_from_a_set_at_once_even_where_they_overlap(a: list
         mine = window == number
         assert cells(iv.Intervals(pieces.start[mine], pieces.end[mine])) == points(a) & points([one])
     assert window.tolist() == sorted(window.tolist())
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("ascending", [True, False])
+def test_borders_before_each_time(side: Literal["left", "right"], ascending: bool) -> None:
+    rng = np.random.default_rng(2)
+    for _ in range(50):
+        borders = np.sort(rng.integers(0, 40, rng.integers(0, 8)))
+        times = rng.integers(0, 40, 30)
+        times = np.sort(times) if ascending else times
+        counted = [sum(border < time or (side == "right" and border == time) for border in borders) for time in times]
+        assert iv.among(borders, times, side).tolist() == counted

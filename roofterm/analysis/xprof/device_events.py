@@ -38,16 +38,17 @@ def device_events(profile: Profile, hardware: str) -> pl.DataFrame:
     own = _self_by_track(track, start, dur) if hardware == "TPU" else dur
     op = np.full(slices.height, -1, np.int32)
     op[profile.hlo["slice"].to_numpy()] = profile.hlo["op"].to_numpy()
+    op = op[rows]
     return pl.DataFrame(
         {
             "slice": rows,
             "device": device_of[track].astype(np.uint16),
-            "op": op[rows],
+            "op": pl.Series(op.view(np.uint32)) if (op >= 0).all() else pl.Series(op).set(pl.Series(op < 0), None).cast(pl.UInt32),
             "start_ps": start,
             "dur_ps": dur,
             "self_ps": own,
         }
-    ).with_columns(pl.when(pl.col("op") >= 0).then("op").cast(pl.UInt32))
+    )
 
 
 def tracks_of(profile: Profile, hardware: str, steps: bool = False) -> pl.DataFrame:

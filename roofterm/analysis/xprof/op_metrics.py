@@ -76,7 +76,7 @@ def tpu_metrics(profile: Profile, version: tuple[int, ...], ops_of_steps: bool =
     event_costs = version < EVENT_COSTS_UNTIL
     marked = step_markers(profile)
     markers = marked.drop_nulls("number")
-    spans = _spans(pl.concat([events.select(_SPAN), marked.select(_SPAN)]))
+    spans = _spans(events, marked)
     if markers.is_empty():
         return _whole(event_sums(profile, events), costs, spans, event_costs), []
     sums = event_sums(profile, events, pl.Series("step", steps_of(profile, events, markers)))
@@ -86,13 +86,11 @@ def tpu_metrics(profile: Profile, version: tuple[int, ...], ops_of_steps: bool =
     return whole, _steps(sums, markers, costs, event_costs, ops_of_steps)
 
 
-_SPAN = ("device", "start_ps", "dur_ps")
-
-
-def _spans(events: pl.DataFrame) -> pl.DataFrame:
+def _spans(*events: pl.DataFrame) -> pl.DataFrame:
     """Of each device the time from its first event to its last: work, and on a TPU the steps' markers too."""
-    span = (pl.col("start_ps") + pl.col("dur_ps")).max() - pl.col("start_ps").min()
-    return events.group_by("device").agg(span_ps=span)
+    end = pl.col("start_ps") + pl.col("dur_ps")
+    ends = pl.concat([part.group_by("device").agg(first=pl.col("start_ps").min(), last=end.max()) for part in events])
+    return ends.group_by("device").agg(span_ps=pl.col("last").max() - pl.col("first").min())
 
 
 def _whole(sums: pl.DataFrame, costs: pl.DataFrame, spans: pl.DataFrame, event_costs: bool) -> OpMetrics:

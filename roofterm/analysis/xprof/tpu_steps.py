@@ -11,6 +11,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from roofterm.analysis.intervals import among
+from roofterm.analysis.lookup import ABSENT, rows_among
 from roofterm.analysis.xprof.device_events import device_time, tracks_of
 from roofterm.analysis.xprof.step_groups import NO_GROUP, groups, is_grouped, roots
 from roofterm_parsers.profile import Kind, Profile
@@ -86,23 +88,25 @@ def steps_of(profile: Profile, events: pl.DataFrame, markers: pl.DataFrame) -> I
         return named
     device = events["device"].to_numpy()
     rows = events["slice"].to_numpy()
-    start, dur = profile.slices["start_ps"].to_numpy()[rows], profile.slices["dur_ps"].to_numpy()[rows]
+    slices = profile.slices
     numbers = np.full(events.height, NO_STEP, np.int64)
     for (core,), own in markers.sort("aligned_ps").group_by(["device"], maintain_order=True):
         begin, end = own["aligned_ps"].to_numpy(), own["aligned_end_ps"].to_numpy()
         number = own["number"].fill_null(NO_STEP).to_numpy()
         mine = np.flatnonzero(device == core)
-        at = np.searchsorted(end, start[mine], side="left")
+        start, dur = slices["start_ps"].to_numpy()[rows[mine]], slices["dur_ps"].to_numpy()[rows[mine]]
+        at = among(end, start, "left")
         met = np.minimum(at, end.size - 1)
-        inside = (at < end.size) & (begin[met] <= start[mine] + dur[mine])
+        inside = (at < end.size) & (begin[met] <= start + dur)
         numbers[mine[inside]] = number[at[inside]]
-    return np.where(named == NO_STEP, numbers, named)
+    return np.where(named == NO_STEP, numbers, named) if (named != NO_STEP).any() else numbers
 
 
 def _stated(profile: Profile, events: pl.DataFrame) -> I64:
     """The step that each of the events states itself, or NO_STEP."""
-    stated = profile.hlo_events.drop_nulls("step")
-    step = np.full(profile.slices.height, NO_STEP, np.int64)
-    step[stated["slice"].to_numpy()] = stated["step"].to_numpy()
-    named: I64 = step[events["slice"].to_numpy()]
+    stated = profile.hlo_events.drop_nulls("step").select("slice", "step")
+    named = np.full(events.height, NO_STEP, np.int64)
+    if stated.height and events.height:
+        rows = rows_among(events["slice"], stated["slice"], profile.slices.height)
+        named[rows[rows != ABSENT]] = stated["step"].to_numpy()[rows != ABSENT]
     return named
