@@ -141,7 +141,8 @@ def find_gaps(study: Study, where: pl.DataFrame, lines: dict[int, DeviceLine]) -
 def host_slices(study: Study, found: pl.DataFrame) -> pl.Series:
     """For each gap the innermost host slice that covers at least half of it on the thread that launches the next work.
 
-    Where most of a gap is host wait, that part counts. Without a next launch the main thread of the source is asked.
+    Where most of a gap is host wait, that part counts. Without a next launch the main thread of the source is asked. An XPlane
+    file has the calls that launch on lines of their own: where nothing stands there, the thread that runs Python tells.
     Null: nothing on the thread lasts that long.
     """
     start = found["start_ps"].to_numpy()
@@ -151,7 +152,21 @@ def host_slices(study: Study, found: pl.DataFrame) -> pl.Series:
     main = main_threads(study)
     source = study.profile.devices["source"].gather(found["device"])
     asked = pl.select(pl.coalesce(found["track"], source.replace_strict(main, default=None, return_dtype=pl.UInt32))).to_series()
-    return covering(study, asked, start, end)
+    told = covering(study, asked, start, end)
+    if study.is_torch or not study.profile.hlo_ops.height:
+        return told
+    python = source.replace_strict(_python_threads(study), default=None, return_dtype=pl.UInt32)
+    return pl.select(pl.coalesce(told, covering(study, python, start, end))).to_series()
+
+
+def _python_threads(study: Study) -> dict[int, int]:
+    """The host thread of each source with most Python frames, by row of `sources`; none where no frame was recorded."""
+    tracks = study.profile.slices["track"].filter(pl.Series(study.kind == int(Kind.PYTHON)))
+    source = study.profile.tracks["source"].to_numpy()
+    found: dict[int, int] = {}
+    for track, _ in tracks.value_counts().sort(["count", "track"], descending=[True, False]).iter_rows():
+        found.setdefault(int(source[track]), int(track))
+    return found
 
 
 def _waiting_ops(study: Study, found: pl.DataFrame) -> pl.Series:

@@ -10,8 +10,8 @@ from textual.containers import Horizontal, Vertical
 from textual.widget import Widget
 
 from roofterm.results import StepRow
-from roofterm.text.units import count, duration_us
-from roofterm.tui.columns import NOUNS
+from roofterm.text.units import duration_us
+from roofterm.tui.columns import NOUNS, counted
 from roofterm.tui.overview_lines import Facts, Writer
 from roofterm.tui.stacked import stacked_step
 from roofterm.tui.widgets.lines import Line, LineList, Target
@@ -57,9 +57,9 @@ def compose_parts(first_table: str) -> ComposeResult:
     yield LineList("warnings")
 
 
-def first_table_text(part: str, by: str, rows: int) -> str:
-    """What the first table speaks of, for the line above the footer."""
-    return f"{part} · {count(rows)} {NOUNS[by]} by {'total' if by == 'kernel' else 'self'} time"
+def first_table_text(part: str, by: str, rows: int, nests: bool = False) -> str:
+    """What the first table speaks of, for the line above the footer. `nests`: ops of a device lie inside others."""
+    return f"{part} · {counted(rows, NOUNS[by])} by {'total' if by == 'kernel' and not nests else 'self'} time"
 
 
 def draw_tables(root: Widget, kernels: Tabled, categories: Tabled) -> None:

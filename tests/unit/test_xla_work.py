@@ -148,3 +148,17 @@ def test_waiting_for_a_copy_from_the_hosts_memory_is_found() -> None:
 def test_no_wait_for_copies_no_finding() -> None:
     names = {finding.id for finding in study(core(*((f"fusion.{i}", "loop fusion", i * 10, 10) for i in range(12)))).findings()}
     assert "async-copies" not in names
+
+
+def test_a_gap_is_told_by_the_python_thread_where_the_launching_line_is_silent() -> None:
+    """An XPlane file of a GPU has the calls that launch on a line of their own, and Python on another."""
+    gpu = Plane("/device:GPU:0", id=2)
+    launches = [gpu.event("k", at * US, 10 * US, correlation_id=number, hlo_op=Ref("fusion.1")) for number, at in ((1, 0), (2, 90))]
+    gpu.line("Stream #1(Kernel)", launches)
+    host = Plane("/host:CPU", id=1)
+    host.line("python3", [host.event("$loop.py:5 step", 0, 100 * US), host.event("$data.py:7 load", 15 * US, 65 * US)], id=1)
+    calls = [host.event("cuLaunchKernel", at * US, US, correlation_id=number) for number, at in ((1, 0), (2, 85))]
+    host.line("Host Threads/7", calls, id=7)
+    table = study(gpu, host).table("gap")
+    # The device idles from 10 to 90 us: from 15 on Python loads data, on a thread that launches nothing.
+    assert table.select("name", "total_us", "category").row(0) == ("$data.py:7 load", 80, "host_wait")

@@ -24,6 +24,8 @@ ORDER = ("kernel", "launch", "op", "framework", "category", "module", "hlo", "co
 BY_SELF = ("op", "framework")
 ALWAYS_SHOWN = 2
 """priority of the columns that hardly ever give way"""
+SCOPED = r"/[^/()]+/"
+"""of a framework op's path a part that names a scope of the model: no transformation, and not the op itself"""
 NAMELESS = ("gap", "launch", "framework", "counter")
 """tables whose rows share names, so that a name selects none of them"""
 
@@ -133,6 +135,6 @@ def views_of(profile: Profile) -> list[str]:
     if not profile.counters.height:
         absent.add("counter")
     named = profile.names["text"].str.starts_with(MODULE_PREFIX).any()
-    if not named and not profile.hlo_ops["framework_op"].str.contains("/").any():
+    if not named and not profile.hlo_ops["framework_op"].str.contains(SCOPED).any():
         absent.add("module")
     return [view for view in ORDER if view not in absent]

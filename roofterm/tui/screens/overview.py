@@ -81,7 +81,8 @@ class OverviewPage(Page):
     def status(self) -> tuple[str, str]:
         if self._kernels is None:
             return "reading the figures ...", ""
-        return first_table_text(self._part, self.opened.first_table, len(self._kernels.order)), ""
+        nests = self.opened.study.nests
+        return first_table_text(self._part, self.opened.first_table, len(self._kernels.order), nests), ""
 
     def selection(self) -> Selection | None:
         focused = self.screen.focused
