@@ -48,7 +48,11 @@ class Desk:
 def _settle(future: asyncio.Future[Any], answer: Any, fault: BaseException | None) -> None:
     if future.done():
         return
-    if fault is not None:
+    if isinstance(fault, StopIteration):  # no future takes it: whoever waits would wait for ever
+        lost = RuntimeError("a question found nothing where there had to be something")
+        lost.__cause__ = fault
+        future.set_exception(lost)
+    elif fault is not None:
         future.set_exception(fault)
     else:
         future.set_result(answer)

@@ -235,6 +235,8 @@ async def test_desk_hands_a_fault_to_the_asker_and_goes_on():
     desk = Desk()
     with pytest.raises(ZeroDivisionError):
         await desk.ask(lambda: 1 // 0)
+    with pytest.raises(RuntimeError, match="found nothing"):
+        await asyncio.wait_for(desk.ask(lambda: next(iter(()))), 5)
     assert await desk.ask(lambda: 7) == 7
     desk.close()
 
