@@ -6,6 +6,7 @@ terminal erases to a painted one.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -93,48 +94,68 @@ def _parsed(codes: str) -> Codes:
     return Codes(frozenset(attributes), colour, ground)
 
 
-class Writer:
-    """Writes stretches of lines one after the other; knows where the cursor stands and in what style it writes."""
+class Stretch(NamedTuple):
+    """Cells to write; none: the line is erased from here on."""
+
+    y: int
+    x: int
+    cells: Sequence[Cell]
+
+    @property
+    def style(self) -> str:
+        """In which it begins."""
+        if not self.cells:
+            return PLAIN
+        text, codes = self.cells[0]
+        return PLAIN if codes is None else _next_style(self.cells, 0, codes) if text == " " else codes
+
+
+def written(stretches: Sequence[Stretch]) -> str:
+    """All of them; those that begin in the style at hand before the others: the way there is shorter than another style is said."""
+    waiting: dict[str, deque[int]] = {}
+    for at, stretch in enumerate(stretches):
+        waiting.setdefault(stretch.style, deque()).append(at)
+    pen = Pen()
+    while waiting:
+        style = pen.style if pen.style in waiting else min(waiting, key=lambda one: waiting[one][0])
+        pen.write(stretches[waiting[style].popleft()])
+        if not waiting[style]:
+            del waiting[style]
+    return pen.text()
+
+
+class Pen:
+    """Writes one stretch after the other; knows where the cursor stands and in what style it writes."""
 
     def __init__(self) -> None:
+        self.style = PLAIN
         self._written: list[str] = []
-        self._style = PLAIN
         self._line = -1
         self._column = -1
 
     def text(self) -> str:
         """All that was written, with the style put back."""
-        return "".join(self._written) + change(self._style, PLAIN)
+        return "".join(self._written) + change(self.style, PLAIN)
 
-    def line(self, y: int, old: Sequence[Cell], new: Sequence[Cell]) -> None:
-        """Make an old line a new one of as many cells."""
-        stretches = differences(old, new)
-        end = len(new)
-        while end and new[end - 1] == ERASED:
-            end -= 1
-        behind = [at for start, stop in stretches for at in range(max(start, end), stop)]
-        erased = len(behind) >= WORTH_ERASING
-        for start, stop in stretches:
-            last = min(stop, end) if erased else stop
-            if start < last:
-                self._stretch(y, start, new[start:last], new)
-        if erased:
-            self._go(y, behind[0])
+    def write(self, stretch: Stretch) -> None:
+        self._go(stretch.y, stretch.x)
+        if not stretch.cells:
             self._paint(PLAIN)
             self._written.append("\x1b[K")
-
-    def _stretch(self, y: int, start: int, cells: Sequence[Cell], line: Sequence[Cell]) -> None:
-        between = line[self._column : start] if self._line == y and self._column < start else ()
-        if between and len(between) <= len(_to_column(start)) and all(self._writes(cell) for cell in between):
-            self._write(between)  # the cells between are no longer than the way past them
-        else:
-            self._go(y, start)
-        self._write(cells)
-
-    def _writes(self, cell: Cell) -> bool:
-        """Whether a cell can be written as things stand: one byte, no change of style."""
-        text, codes = cell
-        return codes is not None and len(text) == 1 and text.isascii() and codes == (blank(self._style) if text == " " else self._style)
+        for at, (text, codes) in enumerate(stretch.cells):
+            if codes is not None and self._line < 0:
+                self._go(stretch.y, stretch.x + at)
+            if codes is None:  # it sets its own style, ends in none, and leaves the cursor anywhere
+                if text:
+                    self._paint(PLAIN)
+                self._line = -1
+            elif text == " ":
+                if codes != blank(self.style):
+                    self._paint(_next_style(stretch.cells, at, codes))
+            elif text and codes != self.style:
+                self._paint(codes)
+            self._written.append(text)
+        self._column = stretch.x + len(stretch.cells)
 
     def _go(self, y: int, x: int) -> None:
         if self._line == y:
@@ -146,25 +167,42 @@ class Writer:
         self._line, self._column = y, x
 
     def _paint(self, codes: str) -> None:
-        self._written.append(change(self._style, codes))
-        self._style = codes
+        self._written.append(change(self.style, codes))
+        self.style = codes
 
-    def _write(self, cells: Sequence[Cell]) -> None:
-        for at, (text, codes) in enumerate(cells):
-            if codes is None:  # it sets its own style, ends in none, and leaves the cursor anywhere
-                if text:
-                    self._paint(PLAIN)
-                    self._written.append(text)
+
+def line_changes(y: int, old: Sequence[Cell], new: Sequence[Cell]) -> list[Stretch]:
+    """What makes an old line a new one of as many cells."""
+    spans = _joined(differences(old, new), new)
+    end = len(new)
+    while end and new[end - 1] == ERASED:
+        end -= 1
+    behind = [at for start, stop in spans for at in range(max(start, end), stop)]
+    if len(behind) < WORTH_ERASING:
+        return [Stretch(y, start, new[start:stop]) for start, stop in spans]
+    kept = [Stretch(y, start, new[start : min(stop, end)]) for start, stop in spans if start < end]
+    return [*kept, Stretch(y, behind[0], ())]
+
+
+def _joined(spans: Sequence[tuple[int, int]], line: Sequence[Cell]) -> list[tuple[int, int]]:
+    """Stretches between which there are no more bytes than in the way past them, and no other style, are one."""
+    joined: list[tuple[int, int]] = []
+    for start, stop in spans:
+        if joined:
+            first, last = joined[-1]
+            if start - last <= len(_to_column(start)) and all(_writes(line[last - 1], cell) for cell in line[last:start]):
+                joined[-1] = (first, stop)
                 continue
-            if text == " ":
-                if codes != blank(self._style):
-                    self._paint(_next_style(cells, at, codes))
-            elif text and codes != self._style:
-                self._paint(codes)
-            self._written.append(text)
-        self._column += len(cells)
-        if any(codes is None for _, codes in cells):
-            self._line = -1
+        joined.append((start, stop))
+    return joined
+
+
+def _writes(before: Cell, cell: Cell) -> bool:
+    """Whether a cell is one byte in the style of another one."""
+    (_, style), (text, codes) = before, cell
+    if style is None or codes is None or len(text) != 1 or not text.isascii():
+        return False
+    return codes == (blank(style) if text == " " else style)
 
 
 def _next_style(cells: Sequence[Cell], at: int, codes: str) -> str:

@@ -12,7 +12,7 @@ from textual._compositor import ChopsUpdate, CompositorUpdate, LayoutUpdate
 from textual.strip import Strip
 
 from roofterm.text.safe import cell_width
-from roofterm.tui.escape_codes import PLAIN, Cell, Writer, blank, codes_of
+from roofterm.tui.escape_codes import PLAIN, Cell, Stretch, blank, codes_of, line_changes, written
 
 _UNKNOWN: Cell = ("\0", "")
 """Unlike any that is drawn."""
@@ -57,15 +57,15 @@ class TerminalCells:
         """What brings the terminal up to date."""
         if self._held:
             return ""
-        writer = Writer()
+        stretches: list[Stretch] = []
         for y in sorted(self._touched):
             new = self._drawn[y]
             old = self._sent.setdefault(y, [])
             old += [_UNKNOWN] * (len(new) - len(old))
-            writer.line(y, old, new)
+            stretches += line_changes(y, old, new)
             self._sent[y] = [cell if cell[1] is not None else _UNKNOWN for cell in new]
         self._touched.clear()
-        return writer.text()
+        return written(stretches)
 
 
 class DrawnBefore(CompositorUpdate):

@@ -183,6 +183,14 @@ def test_text_whose_width_only_the_terminal_knows_is_sent_as_it_is():
     assert "x" * WIDTH in terminal.part([{0: plain}] * HEIGHT, [(0, 0, WIDTH)])
 
 
+def test_what_follows_such_text_stands_in_its_place():
+    terminal = Terminal()
+    odd = Strip([Segment("e\u0301abc", STYLES[0])], 4)
+    terminal.part([{0: odd, 4: line(("z" * 56, STYLES[0]))}] * HEIGHT, [(0, 0, WIDTH)])
+    assert terminal.screen.display[0].endswith("z" * 56)
+    assert "abc\x1b[0m\x1b[1;5H" in terminal.part([{0: odd, 4: line(("y" * 56, STYLES[0]))}] * HEIGHT, [(0, 0, WIDTH)])
+
+
 def test_a_wide_character_is_sent_whole():
     red, blue = STYLES[:2]
     old = cells_of(line(("a中b", red)), CONSOLE)

@@ -45,7 +45,7 @@ class FindingsPage(TablePage):
             yield VirtualTable("findings-table", "nothing found that would be worth the time: see the roofline for what is left")
         with Vertical(classes="framed below") as below:
             below.border_title = "Evidence"
-            yield DetailPanel("finding-below", definitions=False)
+            yield DetailPanel("finding-below", definitions=False, steady=True)
 
     def key(self, state: ViewState) -> Hashable:
         return (self.scope(state, "steady"), without_rank(state.filter), state.sorts.get(self.by))
