@@ -141,8 +141,7 @@ def find_gaps(study: Study, where: pl.DataFrame, lines: dict[int, DeviceLine]) -
 def host_slices(study: Study, found: pl.DataFrame) -> pl.Series:
     """For each gap the innermost host slice that covers at least half of it on the thread that launches the next work.
 
-    Where most of a gap is host wait, that part counts. Without a next launch the main thread of the source is asked. An XPlane
-    file has the calls that launch on lines of their own: where nothing stands there, the thread that runs Python tells.
+    Where most of a gap is host wait, that part counts. Without a next launch the main thread of the source is asked.
     Null: nothing on the thread lasts that long.
     """
     start = found["start_ps"].to_numpy()
@@ -152,7 +151,15 @@ def host_slices(study: Study, found: pl.DataFrame) -> pl.Series:
     main = main_threads(study)
     source = study.profile.devices["source"].gather(found["device"])
     asked = pl.select(pl.coalesce(found["track"], source.replace_strict(main, default=None, return_dtype=pl.UInt32))).to_series()
-    told = covering(study, asked, start, end)
+    return doing(study, asked, source, start, end)
+
+
+def doing(study: Study, track: pl.Series, source: pl.Series, start: I64, end: I64) -> pl.Series:
+    """What the host does for most of [start, end) (`covering`), on each track; of an XPlane file else on the source's Python thread.
+
+    Such a file has the calls that launch on lines of their own, where nothing else stands.
+    """
+    told = covering(study, track, start, end)
     if study.is_torch or not study.profile.hlo_ops.height:
         return told
     python = source.replace_strict(_python_threads(study), default=None, return_dtype=pl.UInt32)

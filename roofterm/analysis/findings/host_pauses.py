@@ -8,7 +8,7 @@ import polars as pl
 from roofterm.analysis.findings.evidence import Evidence
 from roofterm.analysis.findings.host_causes import Cause
 from roofterm.analysis.findings.registry import rule
-from roofterm.analysis.gaps import covering
+from roofterm.analysis.gaps import doing
 from roofterm.results import Finding
 from roofterm_parsers.profile import Kind
 
@@ -67,7 +67,8 @@ def _what_the_host_did(e: Evidence) -> pl.DataFrame:
     for device, pauses in e.host_wait[Cause.PAUSE].items():
         gaps = e.gaps.filter((pl.col("device") == device) & pl.col("track").is_not_null()).sort("start_ps")
         at = np.searchsorted(gaps["start_ps"].to_numpy(), pauses.start, side="right") - 1
-        host = covering(e.study, gaps["track"].gather(pl.Series(np.maximum(at, 0))), pauses.start, pauses.end)
+        source = e.profile.devices["source"].gather(pl.repeat(device, at.size, dtype=pl.UInt32, eager=True))
+        host = doing(e.study, gaps["track"].gather(pl.Series(np.maximum(at, 0))), source, pauses.start, pauses.end)
         # Under nothing but the step's own mark the host runs Python that was not recorded.
         steps = e.profile.slices["kind"].gather(host) == int(Kind.STEP)
         named = e.profile.slices["name"].gather(host).set(steps.fill_null(False), None)
