@@ -105,6 +105,7 @@ EXPORTED = (
     "kernel", "launch", "op", "framework", "category", "module", "hlo", "collective", "gap", "iteration", "counter", "steps", "ranks",
     "roofline", "roofline-program", "roofline-phase", "roofline-category", "roofline-module", "roofline-kernel",
     "memory-pool", "memory-block", "memory-op", "memory-step", "memory-pressure",
+    "xprof-hlo-stats", "xprof-kernel-stats", "xprof-framework-op-stats", "xprof-input-steps", "xprof-input-ops",
 )  # fmt: skip
 """Tables of `report.result_tables`, which is heavier to import."""
 

@@ -86,3 +86,24 @@ def test_shares_of_framework_ops_add_up_on_each_side(trace: str) -> None:
     assert study_of(trace).table("framework").filter(pl.col("side") == "device")["self_us"].sum() == pytest.approx(
         study_of(trace).table("kernel")["self_us"].sum()
     )
+
+
+@every_trace
+def test_instructions_are_xprofs(trace: str) -> None:
+    """Name, category, occurrences, total, self and average time, and shares of what ran; without HLO XProf shows nothing."""
+    want: dict[tuple[str, str], list[tuple[float, ...]]] = {}
+    for row in rows_of(tables_of(f"{FOLDER['2.24.2']}/{trace}", "hlo_stats")[0]):
+        times = (row["total_time"], row["total_self_time"], row["avg_time"])
+        want.setdefault((row["hlo_op_name"], row["category"]), []).append((row["occurrences"], *times, row["total_self_time_percent"]))
+    got: dict[tuple[str, str], list[tuple[float, ...]]] = {}
+    table = study_of(trace).table("hlo")
+    for row in table.filter(pl.col("hlo_category").is_not_null()).iter_rows(named=True):
+        got.setdefault((row["name"], row["hlo_category"]), []).append(
+            (row["calls"], row["total_us"], row["self_us"], row["mean_us"], row["pct"])
+        )
+    assert got.keys() == want.keys()
+    shown = sum(row[-1] for rows in want.values() for row in rows)  # XProf's shares are of the devices' time, idle time too
+    for key, rows in want.items():
+        for mine, theirs in zip(sorted(got[key]), sorted(rows), strict=True):
+            assert mine[:-1] == pytest.approx(theirs[:-1], rel=1e-6)
+            assert mine[-1] == pytest.approx(100 * theirs[-1] / shown, rel=1e-6)

@@ -143,3 +143,27 @@ def test_the_json_of_the_report_holds_all_of_it(tmp_path: Path, capsys: pytest.C
     assert main(["report", str(path), "--format", "json", "--no-cache"]) == 0
     xla = json.loads(capsys.readouterr().out)["xla"]
     assert (xla["infeed_us"], xla["input_pipeline"]["verdict"], xla["mxu_pct"]) == (20_000, "high", None)
+
+
+TABLE_COLUMNS = {
+    "xprof-hlo-stats": "hlo_op_name",
+    "xprof-framework-op-stats": "host_or_device",
+    "xprof-input-steps": "infeedPercentAverage",
+}
+
+
+@pytest.mark.parametrize("table", TABLE_COLUMNS)
+def test_xprofs_tables_are_written_with_its_columns(table: str, tmp_path: Path) -> None:
+    path, out = tmp_path / "a.xplane.pb", tmp_path / "out.json"
+    path.write_bytes(space(*fed_cores()))
+    assert main(["export", str(path), "--table", table, "-o", str(out), "--no-cache", "-q"]) == 0
+    written = json.loads(out.read_bytes())
+    assert (written["schema"], written["table"], written["version"]) == ("roofterm.xprof/1", table, "2.24.2")
+    assert TABLE_COLUMNS[table] in written["rows"][0]
+
+
+def test_xprofs_tables_speak_of_the_whole_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.xplane.pb"
+    path.write_bytes(space(*fed_cores()))
+    assert main(["export", str(path), "--table", "xprof-hlo-stats", "--step", "0", "-o", str(tmp_path / "x.csv"), "--no-cache"]) == 2
+    assert "of the whole file" in capsys.readouterr().err
