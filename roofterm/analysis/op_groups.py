@@ -13,6 +13,18 @@ COLUMNS = {"shape": "shapes", "stack": "stack", "module": "module_path"}
 """The column of `results.TABLES["op"]` that each grouping fills."""
 
 
+_MISSING = {"shape": "input shapes", "stack": "Python stacks", "module": "modules"}
+_FLAGS = {"shape": "record_shapes=True", "stack": "with_stack=True", "module": "with_stack=True (or with_modules=True)"}
+"""What to record where a grouping finds nothing to split by"""
+
+
+def untold(table: pl.DataFrame, group: str, is_torch: bool) -> str:
+    """Why a grouping splits nothing, and what to record; empty if it does."""
+    if COLUMNS[group] in table.columns and table[COLUMNS[group]].null_count() < table.height:
+        return ""
+    return f"the profile tells no {_MISSING[group]}" + (f": record with {_FLAGS[group]}" if is_torch else "")
+
+
 def split_by(profile: Profile, slices: pl.Series, group: str) -> pl.Series:
     """The text that splits the rows for each slice, named as its column; null where the profile does not tell."""
     if group == "stack":

@@ -7,7 +7,7 @@ from typing import Any, cast, get_args
 import polars as pl
 
 from roofterm.analysis.filters import FilterError
-from roofterm.analysis.op_groups import COLUMNS
+from roofterm.analysis.op_groups import COLUMNS, untold
 from roofterm.analysis.scope import ScopeError
 from roofterm.analysis.xprof.op_profile import Grouping, xprof_op_profile
 from roofterm.analysis.xprof.op_profile_rows import op_profile_rows
@@ -22,10 +22,6 @@ from roofterm.report.as_json import rows_of
 from roofterm.report.collective_notes import collective_notes
 from roofterm.report.columns import OP_PROFILE_COLUMNS, table_columns
 from roofterm.report.roof_notes import roof_notes
-
-_MISSING = {"shape": "input shapes", "stack": "Python stacks", "module": "modules"}
-_FLAGS = {"shape": "record_shapes=True", "stack": "with_stack=True", "module": "with_stack=True (or with_modules=True)"}
-"""What to record where a grouping finds nothing to split by"""
 
 GROUPS: dict[str, tuple[str, ...]] = {"op": tuple(COLUMNS), "op_profile": get_args(Grouping)}
 
@@ -55,9 +51,8 @@ def run(args: Arguments) -> int:
         hiding = study.hiding(scope)
         notes = collective_notes(table, hiding)
         head |= {"notes": notes, "hiding": rows_of(hiding)}
-    if args.group and table[COLUMNS[args.group]].null_count() == table.height:
-        how = f": record with {_FLAGS[args.group]}" if study.is_torch else ""
-        notes += [f"the profile tells no {_MISSING[args.group]}{how}"]
+    if args.group and (why_not := untold(table, args.group, study.is_torch)):
+        notes += [why_not]
     if table.height == 0 and args.by in _NOTHING:
         notes += [_NOTHING[args.by]]
     answer(args, table, table_columns(args.by, table), head, notes=notes)

@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 
 SMALLEST = Size(*LEAST)
 WIDE = 120
+ROOMY_LINES = 20
+"""below, lines that only orient give way"""
 FRAMED = Size(120, 30)
 DASHBOARD = Size(160, 40)
 
@@ -242,6 +244,7 @@ class RooftermApp(App[None]):
         tiny = size.width < SMALLEST.width or size.height < SMALLEST.height
         screen.set_class(self.look.ascii, "-ascii")
         screen.set_class(tiny, "-tiny")
+        screen.set_class(size.height < ROOMY_LINES, "-low")
         screen.set_class(not tiny and size.width >= WIDE, "-wide")
         screen.set_class(not tiny and size.width >= FRAMED.width and size.height >= FRAMED.height, "-framed")
         screen.set_class(not tiny and size.width >= DASHBOARD.width and size.height >= DASHBOARD.height, "-dash")

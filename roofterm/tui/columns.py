@@ -96,7 +96,8 @@ TABLES: Mapping[str, Sequence[Column]] = {
     ),
     "op": laid_out(
         _OF["op"], named("host op", shorten=False), At("calls", 2, 8), At("self_us", 0), At("pct", 1), At("total_us", 1), At("mean_us", 3),
-        At("self_device_us", 1), At("device_us", 2), At("flops", 6), At("shapes", 6, 26), At("device_memory_bytes", 6, 10),
+        At("self_device_us", 1), At("device_us", 2), At("flops", 6), At("shapes", 6, 26), At("stack", 6, 36),
+        At("module_path", 6, 30), At("device_memory_bytes", 6, 10),
         At("self_device_memory_bytes", 7, 10), At("memory_bytes", 6, 10), At("self_memory_bytes", 7, 10), At("min_us", 6),
         At("max_us", 4), At("p50_us", 5), At("p99_us", 5), _CATEGORY,
     ),

@@ -225,7 +225,7 @@ class Explorer(Screen[None], inherit_bindings=False):
         if self.marks and is_marked(self.marks, page.selection(), self.state.screen):
             place = f"marked {place}"
         limits = limits_text(self.state)
-        self.query_one(Status).show(text, f"{limits} · esc shows all" if limits else "", place)
+        self.query_one(Status).show(text, f"{limits} · {page.all_again}" if limits else "", place)
         if self._detail_timer is not None:
             self._detail_timer.stop()
         self._detail_timer = self.set_timer(DETAIL_PAUSE_SECONDS, self._tell_details)

@@ -107,6 +107,8 @@ ACTIONS: tuple[Action, ...] = (
         "view",
         3,
     ),
+    Action("group", "u", "group(1)", "host ops apart by input shapes, Python stack or module, then together again", ("ops",), "group", 6),
+    Action("group.back", "U", "group(-1)", "the grouping before that", ("ops",)),
     Action("tree", "t", "tree", "XProf's op profile as a tree: what each program, category and op takes and wastes", ("ops",)),
     Action("view.back", "V", "view(-1)", "previous table", ("ops", "ranks", "memory", "compare")),
     Action("view.ranks", "v", "view(1)", "next table: ranks, groups of collectives", ("ranks",), "view", 3),

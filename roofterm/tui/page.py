@@ -105,6 +105,15 @@ class Page(Container):
 
         return cast(Explorer, self.screen if isinstance(self.screen, Explorer) else self.app.screen_stack[0])
 
+    def key_of(self, action: str) -> str:
+        """The first key of an action by its id, the user's own if they gave one."""
+        return keymap.first_key(action, self.opened.options.keys)
+
+    @property
+    def all_again(self) -> str:
+        """What takes filter and limits away, in words."""
+        return f"{self.key_of('clear')} shows all"
+
     def show(self, state: ViewState) -> Worker[None] | None:
         """Draw what a state asks for; the worker that is still asking, if there is one."""
         key = (self.key(state), self.explorer.baseline)

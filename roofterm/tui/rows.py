@@ -46,15 +46,17 @@ def table_rows(
     sort: Sort | None,
     book: RowBook | None = None,
     baseline: Baseline | None = None,
+    group: str | None = None,
 ) -> Rows:
     """A table's rows by the filter: what its columns do not answer is asked of the slices that it is made of.
 
-    `book` keeps what the next question about the same table needs; with a baseline every row is held against it.
+    `book` keeps what the next question about the same table needs; with a baseline every row is held against it. `group` splits
+    the rows of host ops (`op_groups.split_by`), which are then held against nothing.
     """
     _, rest = split_by_columns(wanted, TABLES[by])
     of_slices, unknown = split_for_slices(rest)
-    frame = study.table(by, msgspec.structs.replace(scope, where=of_slices.text))
-    if baseline is not None:
+    frame = study.table(by, msgspec.structs.replace(scope, where=of_slices.text), group)
+    if baseline is not None and group is None:
         frame = baseline.joined(by, frame, lambda base: base.table(by))
     answered = Filter(wanted.text, tuple(term for term in wanted.terms if term not in rest.terms))
     index = RowIndex(frame) if book is None else book.index(frame)

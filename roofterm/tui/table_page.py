@@ -50,7 +50,7 @@ class TablePage(Page):
         if not rows.frame.height and not self.explorer.state.filter:
             self.table.empty = f"no {NOUNS[self.by]} in this profile"
         else:
-            self.table.empty = f"no {NOUNS[self.by]} pass the filter; esc shows all"
+            self.table.empty = f"no {NOUNS[self.by]} pass the filter; {self.all_again}"
         self.table.show(rows.frame, columns_of(self.by, rows.frame), rows.order, sort, place or 0)
 
     def against(self, by: str, frame: pl.DataFrame, base: Callable[[Study], pl.DataFrame]) -> pl.DataFrame:

@@ -112,6 +112,8 @@ class FakeStudy:
             }
         )
 
+    is_torch = True
+
     # Ranks and memory
 
     @property

@@ -257,4 +257,4 @@ async def test_where_the_mouse_is_on_tabs_rows_and_the_wheel_answer():
         assert "[3 Ops]" in screen_text(pilot)
         await pilot.click("#ops-table", offset=(10, 3))  # the header is line 0
         await settled(pilot)
-        assert screen_lines(pilot)[5].startswith(">nccl")
+        assert screen_lines(pilot)[6].startswith(">nccl")

@@ -192,3 +192,16 @@ async def _return_to(pilot, name: str) -> None:
         await press(pilot, "escape")
     if state(pilot).screen != name:
         await go_to(pilot, name)
+
+
+async def test_what_is_said_of_filters_names_the_users_own_key():
+    options = Options(keys={"clear": "ctrl+x"})
+    async with explorer((80, 24), "5 enter", options=options) as pilot:
+        assert "; ^x shows all" in screen_text(pilot)
+        await press(pilot, "3")
+        assert "step 0 · ^x shows all" in screen_text(pilot)
+        await press(pilot, "slash")
+        await type_text(pilot, "nowhere")
+        await press(pilot, "enter")
+        assert "no kernels pass the filter; ^x shows all" in screen_text(pilot)
+        assert "esc shows" not in screen_text(pilot)

@@ -55,3 +55,43 @@ async def test_rows_of_gaps_keep_their_place_though_they_share_names():
         await press(pilot, "1 3")
         await settled(pilot)
         assert first_row(pilot) == third
+
+
+async def test_host_ops_are_split_by_shapes_stack_and_module_and_put_together_again():
+    """Of the CPU's sample: aten::mm has rows of several shapes; each grouping has a column of its own in sight at 80x24."""
+    app = RooftermApp([str(SAMPLE.with_name("transformer_cpu.pt.trace.json.gz"))])
+    async with app.run_test(size=(80, 24)) as pilot:
+        for _ in range(200):
+            if "by self time" in screen_text(pilot):
+                break
+            await pilot.pause(0.05)
+        await press(pilot, "3")
+        one = [line for line in screen_lines(pilot) if line[1:].startswith("aten::mm ")]
+        assert len(one) == 1
+        await press(pilot, "u")
+        text = screen_text(pilot)
+        assert "by input shapes" in text
+        assert len([line for line in screen_lines(pilot) if line[1:].startswith("aten::mm ")]) > 1
+        assert "[[" in text
+        await press(pilot, "u")
+        assert "by Python stack" in screen_text(pilot)
+        await press(pilot, "u")
+        assert "by module" in screen_text(pilot)
+        await press(pilot, "u")
+        assert len([line for line in screen_lines(pilot) if line[1:].startswith("aten::mm ")]) == 1
+
+
+async def test_the_tables_of_the_screen_are_named_and_those_without_rows_left_out():
+    app = RooftermApp([str(SAMPLE)])
+    async with app.run_test(size=(100, 24)) as pilot:
+        await opened(pilot)
+        await press(pilot, "3 v v")
+        assert screen_lines(pilot)[2].split() == ["kernels", "launches", "[host", "ops]", "categories", "collectives", "gaps", "iterations"]
+
+
+async def test_gaps_open_on_the_longest_whatever_was_selected_before():
+    app = RooftermApp([str(SAMPLE)])
+    async with app.run_test(size=(100, 24)) as pilot:
+        await opened(pilot)
+        await press(pilot, "5 j j 3 v v v v v")
+        assert first_row(pilot).startswith(">enumerate(DataLoader)")

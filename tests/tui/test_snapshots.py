@@ -17,7 +17,7 @@ SCREENS = {
     "timeline": ("timeline", "+ j right"),
     "help": ("ops", "?"),
     "findings": ("findings", "j"),
-    "ranks": ("ranks", "j j"),
+    "ranks": ("ranks", "k"),
     "memory": ("memory", "k"),
     "compare": ("compare", "v v"),
 }

@@ -68,9 +68,7 @@ class MemoryPage(TablePage):
                     yield MemoryCurve("memory-curve")
                 with Vertical(id="memory-panel", classes="framed") as main:
                     main.border_title = "Ops"
-                    yield VirtualTable(
-                        "memory-table", "nothing here passes the filter; esc shows all, v shows another table", least_name=18
-                    )
+                    yield VirtualTable("memory-table", f"nothing here passes the filter; {self.all_again}", least_name=18)
             with Vertical(classes="side") as side:
                 side.border_title = "Details"
                 yield DetailPanel("memory-details", definitions=False)
@@ -181,7 +179,7 @@ class MemoryPage(TablePage):
 
     def action_peak(self) -> None:
         if not self.curve.to_peak():
-            self.explorer.notice("the peak is not in the part shown; esc shows all")
+            self.explorer.notice(f"the peak is not in the part shown; {self.all_again}")
 
     def action_zoom(self, direction: int) -> None:
         if self._answer is not None:
@@ -275,7 +273,7 @@ class MemoryPage(TablePage):
             self.explorer.notice("this step has no number to limit to")
         else:
             self.explorer.change(changed(self.explorer.state, step=str(step)))
-            self.explorer.notice(f"every screen now shows step {step}; esc shows all")
+            self.explorer.notice(f"every screen now shows step {step}; {self.all_again}")
 
     # Details
 

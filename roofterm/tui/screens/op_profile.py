@@ -48,7 +48,9 @@ class OpProfileScreen(Sheet["str | None"]):
     def compose(self) -> ComposeResult:
         yield SheetTitle("", id="profile-title")
         yield VirtualTable("profile-table", "no compiled program ran on a device here", least_name=30)
-        yield SheetFooter((("l h", "open, close"), ("enter", "chooses"), ("v", "programs, categories, provenance"), ("esc", "returns")))
+        right, left, choose, view, back = (keymap.first_key(name, self.keys) for name in ("right", "left", "open", "view", "clear"))
+        told = ((f"{right} {left}", "open, close"), (choose, "chooses"), (view, "programs, categories, provenance"), (back, "returns"))
+        yield SheetFooter(told)
 
     def on_mount(self) -> None:
         self.mover.focus()

@@ -72,6 +72,7 @@ class RanksPage(TablePage):
         super().__init__(opened)
         self._answer: Answer | None = None
         self._figure = ""
+        self._arrived = False
 
     def compose(self) -> ComposeResult:
         with Horizontal():
@@ -79,7 +80,7 @@ class RanksPage(TablePage):
                 yield LineList("ranks-said")
                 with Vertical(id="ranks-panel", classes="framed") as main:
                     main.border_title = "Ranks"
-                    yield VirtualTable("ranks-table", "no rank passes the filter; esc shows all", least_name=10)
+                    yield VirtualTable("ranks-table", f"no rank passes the filter; {self.all_again}", least_name=10)
                 with Vertical(id="heat-panel", classes="framed") as heat:
                     heat.border_title = "Ranks by steps"
                     yield HeatStrip("ranks-heat")
@@ -113,7 +114,13 @@ class RanksPage(TablePage):
         chosen, rank = state.selection, rank_of(state)
         name = f"rank {rank}" if rank is not None else chosen.name if chosen and chosen.kind == "rank" else None
         place = place_of(self.rows, "name", name)
-        self.table.go(state.places.get(self.SCREEN, self.table.cursor) if place is None else place)
+        if place is None:
+            place = state.places.get(self.SCREEN)
+        if place is None and not self._arrived and self.by == "ranks":
+            place = place_of(self.rows, "mark", "late")  # what one comes for is in sight, in the strip too
+        self._arrived = True
+        if place is not None:
+            self.table.go(place)
         if state.step is not None and state.step in (columns := [name.lstrip("#") for name in self.heat.heat.columns]):
             self.heat.go(column=columns.index(state.step))
         self._follow()
@@ -188,7 +195,7 @@ class RanksPage(TablePage):
             return
         self.explorer.change(changed(state, filter=with_term(state.filter, "rank", rank), step=step or state.step))
         also = f" and step {step}" if step else ""
-        self.explorer.notice(f"every screen now shows rank {rank}{also}; esc shows all")
+        self.explorer.notice(f"every screen now shows rank {rank}{also}; {self.all_again}")
 
     def action_view(self, by: int) -> None:
         state = self.explorer.state

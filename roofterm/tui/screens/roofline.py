@@ -60,7 +60,7 @@ class RooflinePage(Page):
                     yield RooflineView(self._key(), id="plot")
                 with Vertical(id="points-panel", classes="framed") as points:
                     points.border_title = "Points"
-                    yield VirtualTable("points-table", "no point passes the filter; esc shows all")
+                    yield VirtualTable("points-table", f"no point passes the filter; {self.all_again}")
             with Vertical(classes="side") as side:
                 side.border_title = "Point"
                 yield DetailPanel("point-details", definitions=False)

@@ -132,7 +132,7 @@ class StepsPage(TablePage):
         state = self.explorer.state
         self.explorer.change(changed(state, step=None if state.step == number else number))
         self.explorer.notice(
-            "every screen shows all steps again" if state.step == number else f"every screen now shows step {number}; esc shows all"
+            "every screen shows all steps again" if state.step == number else f"every screen now shows step {number}; {self.all_again}"
         )
 
     @property

@@ -145,7 +145,7 @@ class TimelinePage(Page):
         if event.window_ps != state.window_ps:
             self._settled = (state.step, event.window_ps, state.selection)
             self.explorer.change(changed(state, window_ps=event.window_ps))
-            self.explorer.notice("every screen now shows this window; esc shows all")
+            self.explorer.notice(f"every screen now shows this window; {self.all_again}")
 
     def action_zoom(self, direction: int) -> None:
         self.lanes.zoom(direction)
