@@ -15,7 +15,8 @@ from importlib import import_module
 
 from roofterm_parsers.opening import open_profile
 
-READERS = ("chrome.reader", "xplane.reader")
+READERS = ("chrome.reader", "chrome.assembling", "xplane.reader", "merging")
+"""and what a reader imports only once it has something to put together"""
 
 
 def main() -> None:

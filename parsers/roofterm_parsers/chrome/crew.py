@@ -12,6 +12,7 @@ from contextlib import suppress
 from types import TracebackType
 
 from roofterm_parsers import processes
+from roofterm_parsers.chrome.memory import KEPT_BYTES
 
 BLOCK_BYTES = 4 << 20
 BUFFER_BYTES = BLOCK_BYTES + (64 << 10)
@@ -27,8 +28,8 @@ EXPANDING = 8
 """How many times its packed size the text of a trace has at least, for what is better known in advance (seen: 10 to 20)."""
 _ENVIRONMENT = {
     # Arrays of a block come and go: their memory is kept, since taking it from the system again costs more than filling it.
-    "MALLOC_MMAP_THRESHOLD_": str(32 << 20),
-    "MALLOC_TRIM_THRESHOLD_": str(64 << 20),
+    "MALLOC_MMAP_THRESHOLD_": str(KEPT_BYTES),
+    "MALLOC_TRIM_THRESHOLD_": str(2 * KEPT_BYTES),
 }
 
 

@@ -16,7 +16,7 @@ from roofterm_parsers.chrome.codes import Block
 from roofterm_parsers.chrome.crew import BUFFER_BYTES, LARGE_BYTES, Crew
 from roofterm_parsers.chrome.decoding import Decoder
 from roofterm_parsers.chrome.gathering import Dictionaries, Gathered
-from roofterm_parsers.chrome.memory import give_back
+from roofterm_parsers.chrome.memory import give_back, keep_freed
 from roofterm_parsers.chrome.pool import Pool
 from roofterm_parsers.chrome.splitting import ByteSource, Piece, Splitter
 from roofterm_parsers.errors import Interrupted, TooLarge
@@ -61,8 +61,10 @@ def read(
         if not isinstance(workers, Crew) and expected_bytes < LARGE_BYTES:
             gathering.alone(ALONE_BYTES)
         if not gathering.done:
+            keep_freed()
             gathering.with_workers(workers)
         gathering.alone(None)
+        gathering.forget_how()
         gathered = gathering.gathered
         top, damaged = header.top_level(splitter.header, gathered.trailers, cut=gathered.trails_on)
         closed = splitter.is_list or (gathered.ended and splitter.last_byte == b"}")
@@ -134,6 +136,11 @@ class _Gathering:
         piece = self._next(self._buffer)
         if piece is not None:
             pool.put(self._decoded(piece))
+
+    def forget_how(self) -> None:
+        """Give up what only decoding needs: what follows needs the memory."""
+        self._decoder = None
+        self._buffer = memoryview(b"")
 
     def check(self) -> None:
         """Raise if loading is stopped, or takes too much memory."""
