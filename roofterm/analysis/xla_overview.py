@@ -57,6 +57,8 @@ def xla_overview(profile: Profile) -> XlaOverview | None:
     else:
         metrics = op_metrics(profile, hardware, version)
     shares = xprof_overview(profile, VERSION, host, metrics)
+    counted = metrics.ops.height > 0  # without program and symbol ids XProf drops every op
+    found = xprof_input_pipeline(profile, VERSION, host, steps)
     cores = profile.devices.filter(pl.col("kind") == hardware.lower()).height
     stated = profile.sources[0].metadata.get("planes", {}).get("/host:CPU", {})
 
@@ -64,25 +66,25 @@ def xla_overview(profile: Profile) -> XlaOverview | None:
         return shares.get(f"{name}_percent")
 
     def waited(*categories: str) -> float | None:
-        return _waited_us(metrics, cores, categories) if hardware == "TPU" else None
+        return _waited_us(metrics, cores, categories) if hardware == "TPU" and counted else None
 
     return XlaOverview(
         version=VERSION,
         hardware=hardware,
         cores=cores,
         duty_cycle_pct=share("device_duty_cycle"),
-        device_idle_pct=share("device_idle_time"),
+        device_idle_pct=share("device_idle_time") if counted else None,
         host_idle_pct=share("host_idle_time"),
         infeed_us=waited("infeed"),
         outfeed_us=waited("outfeed"),
         host_transfer_us=waited(*HOST_TRANSFERS),
-        device_op_pct=share("device_tf_op") if metrics.ops.height else None,
-        host_op_pct=share("host_tf_op") if metrics.ops.height else None,
+        device_op_pct=share("device_tf_op") if counted else None,
+        host_op_pct=share("host_tf_op") if counted else None,
         compute_16bit_pct=share("device_compute_16bit") if share("device_compute_16bit") or share("device_compute_32bit") else None,
         compute_32bit_pct=share("device_compute_32bit") if share("device_compute_16bit") or share("device_compute_32bit") else None,
         mxu_pct=stated.get("matrix_unit_utilization_percent"),
         hbm_pct=stated.get("hbm_utilization_percent"),
-        input_pipeline=_input_pipeline(xprof_input_pipeline(profile, VERSION, host, steps)),
+        input_pipeline=_input_pipeline(found if counted or hardware != "TPU" else {**found, "steps": [], "verdict": None}, counted),
     )
 
 
@@ -92,14 +94,14 @@ def _waited_us(metrics: OpMetrics, cores: int, categories: Sequence[str]) -> flo
     return own_ps / max(cores, 1) / US
 
 
-def _input_pipeline(found: dict[str, Any]) -> InputPipeline:
+def _input_pipeline(found: dict[str, Any], counted: bool) -> InputPipeline:
     steps = found["steps"]
     times = [step["stepTimeMs"] * MS for step in steps]
     known = bool(steps)
     tpu = found["hardware"] == "TPU"
     return InputPipeline(
         verdict=found["verdict"],
-        statement=statement(found),
+        statement=statement(found, counted),
         steps=len(steps),
         step_mean_us=fmean(times) if known else None,
         step_sd_us=stdev(times) if len(times) > 1 else None,
@@ -131,8 +133,10 @@ def _activities(steps: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     return {name: fmean(step[column] for step in steps) * MS for column, name in _ACTIVITIES.items() if steps and column in steps[0]}
 
 
-def statement(found: Mapping[str, Any]) -> str:
-    """The verdict as a sentence."""
+def statement(found: Mapping[str, Any], counted: bool = True) -> str:
+    """The verdict as a sentence. `counted`: XProf counts any op of the devices."""
+    if found["hardware"] == "TPU" and not counted:
+        return "unknown: XProf counts none of the ops, which state no program and symbol ids"
     waiting = f"{pct(found['input_pct'])} of the steps' time waits for input"
     if found["verdict"] is None:
         return "unknown: no step is marked in a way that XProf knows"

@@ -176,10 +176,12 @@ class Writer:
         assert xla is not None
         waits = {"infeed": xla.infeed_us, "outfeed": xla.outfeed_us, "transfers": xla.host_transfer_us}
         spent = [f"{name} {duration_us(us)}" for name, us in waits.items() if us]
-        parts = [f"idle {pct(xla.device_idle_pct)}", *(spent or ["no infeed or outfeed"])]
+        nothing = ["no infeed or outfeed"] if xla.infeed_us is not None else []
+        parts = [f"idle {pct(xla.device_idle_pct)}", *(spent or nothing)]
         if xla.mxu_pct is not None:
             parts.append(f"matrix units {pct(xla.mxu_pct)}")
-        parts.append(f"{pct(xla.device_op_pct)} of ops on device")
+        if xla.device_op_pct is not None:
+            parts.append(f"{pct(xla.device_op_pct)} of ops on device")
         return self._parts("xprof", (f"duty cycle {pct(xla.duty_cycle_pct)}", self.p.strong), parts, XPROF)
 
     def input(self) -> Line:

@@ -107,6 +107,17 @@ def found(*planes: Plane) -> dict[str, Any]:
     return {finding.id: finding for finding in study(*planes).findings(STEADY)}
 
 
+def test_ops_that_xprof_drops_tell_it_nothing() -> None:
+    """Without program and symbol ids it counts none of them, and would call the cores idle."""
+    core = tpu_plane()
+    work = core.op("%fusion = f32[]", display="fusion", hlo_category="loop fusion")
+    core.line("Steps", [core.event("0", 0, 100 * MS)], id=1)
+    core.line("XLA Ops", [core.event(work, 0, 80 * MS)], id=3)
+    found = overview(core)
+    assert (found.device_idle_pct, found.infeed_us, found.input_pipeline.verdict) == (None, None, None)
+    assert "symbol ids" in found.input_pipeline.statement
+
+
 def test_what_no_event_explains_is_a_remark_and_costs_nothing() -> None:
     finding = found(host_of_steps(("compute", 0, 60)))["input-pipeline"]
     assert (finding.severity, finding.time_at_stake_us) == ("info", None)
