@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from roofterm.tui.row_book import RowBook
     from roofterm_parsers.profile import Warning
 
-REMARKS = ("no-device", "hlo-no-rule")
+REMARKS = ("no-device", "hlo-no-rule", "sibling")
 """Codes of warnings that say what a whole file lacks: nothing was mended"""
 
 EVERYTHING = Filter("", ())

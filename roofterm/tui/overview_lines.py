@@ -72,7 +72,15 @@ class Facts:
 
     @property
     def of_xla(self) -> bool:
-        return self.xla is not None or any(getattr(source, "format", "") == "xplane" for source in self.sources)
+        return self.xla is not None or self._is("xplane")
+
+    @property
+    def compiled(self) -> bool:
+        """Whether XLA's profiler wrote it, which on a TPU tells of no launches."""
+        return self.of_xla or self._is("xla_json")
+
+    def _is(self, format: str) -> bool:
+        return any(getattr(source, "format", "") == format for source in self.sources)
 
 
 def short_step(name: str) -> str:
@@ -116,7 +124,7 @@ class Writer:
             state = (f"mended in {count(f.mended)} ways" if f.mended > 1 else "mended", self.p.warn)
         elif doubt is not None:
             state = ("to be read with care", self.p.warn)
-        told = s.unlinked_kernels and (s.unlinked_kernels < s.kernels or not self.facts.of_xla)
+        told = s.unlinked_kernels and (s.unlinked_kernels < s.kernels or not self.facts.compiled)
         unlinked = f" ({count(s.unlinked_kernels)} without launch)" if told else ""
         parts = [f"{count(s.slices)} slices", f"{count(s.kernels)} kernels{unlinked}"]
         if s.ranks and s.ranks > 1:

@@ -7,7 +7,8 @@ from pathlib import Path
 from roofterm.results import TABLES
 from roofterm.tui.app import RooftermApp
 from roofterm.tui.columns import TABLES as COLUMNS
-from roofterm.tui.screens.ops import ORDER
+from roofterm.tui.screens.ops import ORDER, views_of
+from roofterm_parsers import open_profile
 from tests.tui.harness import press, screen_lines, screen_text, settled
 
 SAMPLE = Path(__file__).resolve().parents[2] / "samples" / "transformer_h100_synthetic.pt.trace.json.gz"
@@ -95,3 +96,34 @@ async def test_gaps_open_on_the_longest_whatever_was_selected_before():
         await opened(pilot)
         await press(pilot, "5 j j 3 v v v v v")
         assert first_row(pilot).startswith(">enumerate(DataLoader)")
+
+
+TPU = SAMPLE.with_name("decoder_tpu_synthetic.xplane.pb")
+CPU = SAMPLE.with_name("mlp_jax_cpu.xplane.pb")
+
+
+def test_a_profile_has_the_tables_that_it_has_rows_for():
+    """A TPU has no grid to launch; compiled programs that ran on no device have neither HLO rows nor framework ops of one."""
+    assert not {"launch", "counter"} & set(views_of(open_profile(TPU, cache=False)))
+    assert {"hlo", "framework"} <= set(views_of(open_profile(TPU, cache=False)))
+    assert not {"hlo", "framework", "kernel", "gap"} & set(views_of(open_profile(CPU, cache=False), works=False))
+
+
+async def test_a_tpus_overview_says_duty_cycle_and_input_and_leads_to_all_of_it():
+    app = RooftermApp([str(TPU)])
+    async with app.run_test(size=(100, 30)) as pilot:
+        for _ in range(200):
+            if "duty cycle" in screen_text(pilot):
+                break
+            await pilot.pause(0.05)
+        lines = screen_lines(pilot)
+        assert any(line.strip().startswith("xprof") for line in lines)
+        assert any("input-bound" in line for line in lines)
+        place = next(at for at, line in enumerate(lines) if line.strip().startswith("input"))
+        for _ in range(20):
+            if screen_lines(pilot)[place].startswith(">"):
+                break
+            await press(pilot, "j")
+        await press(pilot, "enter")
+        assert "XProf's overview and input pipeline" in screen_text(pilot)
+        assert "duty cycle" in screen_text(pilot)

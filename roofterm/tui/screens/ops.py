@@ -174,7 +174,7 @@ def views_of(profile: Profile, works: bool = True, communicates: bool = True) ->
     """The tables that a profile can have rows for: modules only if something names them, HLO only of compiled programs, ..."""
     absent = set() if profile.hlo_ops.height else {"hlo", "framework"}
     if not works:
-        absent |= {"kernel", "category", "gap"}
+        absent |= {"kernel", "category", "gap", "hlo", "framework"}
     if not works or not communicates:
         absent.add("collective")
     if profile.kernels["grid_x"].null_count() == profile.kernels.height:
