@@ -59,7 +59,7 @@ def triage(study: Study, scope: Scope, top: int) -> Report:
 
     Raises FilterError for a wrong expression, ScopeError for a step or rank that is not there.
     """
-    study.bounded()  # of the whole file, which its summary needs: that of the scope is then a part of it
+    _ = study.bounded().tallies  # of the whole file, which its summary needs: what is made of it, the scope is then a part of
     ops = study.table("op", scope)
     on_device = ops["self_device_us"].sum() > 0
     ops = ops.sort("self_device_us" if on_device else "self_us", descending=True, nulls_last=True, maintain_order=True)
