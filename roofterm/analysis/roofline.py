@@ -305,9 +305,11 @@ def _steps(
     )
     launches = dict(calls.iter_rows())
     working = _devices(profile, work)
+    lengths = windows.select(step_name=labels["step_name"], length_ps=_lengths(windows, working))
+    lengths = lengths.group_by("step_name", maintain_order=True).agg(pl.col("length_ps").sum())
     times = [
-        _Time(label, _seconds(group, working), devices[label], launches.get(label, 0) * launch_s)
-        for (label,), group in windows.with_columns(labels["step_name"]).group_by("step_name", maintain_order=True)
+        _Time(label, length / PS, devices[label], launches.get(label, 0) * launch_s)
+        for label, length in lengths.iter_rows()
         if label in devices
     ]
     return _totalled(summed(mine, ["step_name"]), times, "Program", device)
@@ -361,9 +363,14 @@ def _devices(profile: Profile, work: pl.DataFrame) -> dict[int, int]:
 
 def _seconds(windows: pl.DataFrame, devices: dict[int, int]) -> float:
     """Length of these steps, a host's counted for each of its devices that worked (`_devices`), a device's own for itself."""
-    rows = windows.select("source", "device", "start_ps", "end_ps").iter_rows()
-    total = sum((end - start) * (1 if device is not None else devices.get(source, 1)) for source, device, start, end in rows)
-    return int(total) / PS
+    return int(_lengths(windows, devices).sum()) / PS
+
+
+def _lengths(windows: pl.DataFrame, devices: dict[int, int]) -> pl.Series:
+    """Length (ps) of each of these steps, as `_seconds` adds them up."""
+    of_host = windows["source"].cast(pl.Int64).replace_strict(devices, default=1, return_dtype=pl.Int64)
+    length = pl.col("end_ps") - pl.col("start_ps")
+    return windows.select(pl.when(pl.col("device").is_null()).then(length * of_host).otherwise(length)).to_series()
 
 
 def _launches(work: pl.DataFrame) -> int:

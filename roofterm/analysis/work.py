@@ -50,9 +50,7 @@ def device_work(profile: Profile, self_ps: NDArray[np.int64], classes: pl.DataFr
     step line of their own, for the step in which it starts.
     """
     slices = profile.slices
-    is_work = np.zeros(256, np.bool_)
-    is_work[[int(kind) for kind in WORK_KINDS]] = True
-    rows = np.flatnonzero(is_work[slices["kind"].to_numpy()])
+    rows = work_rows(profile)
     if rows.size == 0:
         return pl.DataFrame(schema=WORK)
     start, dur, kind = (slices[column].to_numpy()[rows] for column in ("start_ps", "dur_ps", "kind"))
@@ -75,6 +73,13 @@ def device_work(profile: Profile, self_ps: NDArray[np.int64], classes: pl.DataFr
     else:
         frame = frame.with_columns(launch=pl.lit(None, dtype=pl.UInt32), op=pl.lit(None, dtype=pl.UInt32))
     return frame.with_columns(step=_steps_of(profile, frame)).select(pl.col(name).cast(dtype) for name, dtype in WORK.items())
+
+
+def work_rows(profile: Profile) -> NDArray[np.int64]:
+    """Slices that are kernels, copies or memsets."""
+    is_work = np.zeros(256, np.bool_)
+    is_work[[int(kind) for kind in WORK_KINDS]] = True
+    return np.flatnonzero(is_work[profile.slices["kind"].to_numpy()])
 
 
 def _classes(profile: Profile, rows: NDArray[np.int64], kind: NDArray[np.uint8], classes: pl.DataFrame) -> NDArray[np.uint8]:

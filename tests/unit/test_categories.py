@@ -20,8 +20,10 @@ from roofterm.analysis.categories import (
 from roofterm.analysis.categories.hlo import hlo_category_of, hlo_dtype
 from roofterm.analysis.categories.kernel_names import classify_texts
 from roofterm.analysis.categories.short import WIDTH
-from roofterm_parsers.profile import Kind
+from roofterm_parsers.profile import Kind, Source
+from roofterm_parsers.xplane.reader import read
 from tests.build import Build
+from tests.xspace import Plane, space, tpu_plane
 
 BF16 = '["c10::BFloat16","c10::BFloat16"]'
 FP32 = '["float","float"]'
@@ -290,3 +292,11 @@ def test_the_unit_of_an_op_of_a_tpu_is_unknown() -> None:
     build.kernel("fusion.1", 0, 10)
     build.kernel("ampere_bf16_s16816gemm", 10, 10)
     assert [told[2] for told in facts_of(build).values()] == [None, None]
+
+
+def test_one_name_on_devices_of_several_kinds_is_told_for_each() -> None:
+    tpu, gpu = tpu_plane(), Plane("/device:GPU:0")
+    tpu.line("XLA Ops", [tpu.event("k", 0, 10), tpu.event("k", 20, 10)])
+    gpu.line("Stream #1", [gpu.event("k", 0, 10)])
+    profile = read(space(tpu, gpu), Source("t.xplane.pb", "xplane", "plain"), lambda size: None, cancelled=lambda: False)
+    assert kernel_facts(profile)["tensor_core"].to_list() == [None, None, False]

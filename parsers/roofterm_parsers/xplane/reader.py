@@ -100,6 +100,8 @@ def _profile(
 ) -> Profile:
     gather = making.gather
     zero_ps = gather.zero_ps()
+    tables = {name: gather.later(gather.table, name, "slice") for name in ("kernels", "copies", "runtime", "hlo", "hlo_events")}
+    tables["device_clock"] = gather.later(gather.table, "device_clock", "slice", "start_ps", zero_ps)
     zero_unix_ns = _unix_ns(making.reference_ps + zero_ps, environment)
     profile = Profile(
         sources=[
@@ -117,16 +119,16 @@ def _profile(
         slices=gather.slices_frame(zero_ps),
         tracks=pl.DataFrame(making.tracks, schema=TRACKS),
         names=gather.names_frame(),
-        kernels=gather.table("kernels", "slice"),
-        copies=gather.table("copies", "slice"),
-        runtime=gather.table("runtime", "slice"),
-        hlo=gather.table("hlo", "slice"),
-        hlo_events=gather.table("hlo_events", "slice"),
-        device_clock=gather.table("device_clock", "slice", "start_ps", zero_ps),
         counters=gather.table("counters", "time_ps", "time_ps", zero_ps),
         flows=gather.table("flows", "time_ps", "time_ps", zero_ps),
         devices=pl.DataFrame(devices, schema=DEVICES),
         steps=_steps(making.steps, zero_ps),
+        kernels=tables["kernels"](),
+        copies=tables["copies"](),
+        runtime=tables["runtime"](),
+        hlo=tables["hlo"](),
+        hlo_events=tables["hlo_events"](),
+        device_clock=tables["device_clock"](),
     )
     programs.add_surroundings()
     mean_event_costs(making.hlo, profile.hlo, profile.hlo_events)

@@ -21,7 +21,8 @@ from roofterm.analysis.categories.short import short_name
 from roofterm.analysis.costs.signature import Inputs, dtype_name
 from roofterm.analysis.distinct import Alike, alike
 from roofterm.analysis.lookup import ABSENT, I32, codes_by_id, index_of, looked_up, rows_by_id, rows_of, taken
-from roofterm_parsers.profile import WORK_KINDS, Kind, Profile
+from roofterm.analysis.work import work_rows
+from roofterm_parsers.profile import Kind, Profile
 
 DTYPES = (
     "fp64",
@@ -69,7 +70,7 @@ def read_names(profile: Profile) -> pl.DataFrame:
     Names of the host that no device work has are not read: all of it is null.
     """
     read = ~_of_host(profile.names).to_numpy()
-    read[profile.slices["name"].to_numpy()[_work_rows(profile)]] = True
+    read[profile.slices["name"].to_numpy()[work_rows(profile)]] = True
     told = classify_texts(profile.names["text"].filter(pl.Series(read)))
     rows = np.where(read, np.cumsum(read) - 1, ABSENT)
     return pl.DataFrame([taken(column, rows) for column in told])
@@ -104,7 +105,7 @@ def kernel_facts(profile: Profile, told: pl.DataFrame | None = None) -> pl.DataF
 
     `told`: what `read_names` gives for the profile.
     """
-    rows = _work_rows(profile)
+    rows = work_rows(profile)
     if rows.size == 0:
         return pl.DataFrame(schema=FACTS)
     told = read_names(profile) if told is None else told
@@ -118,12 +119,18 @@ def kernel_facts(profile: Profile, told: pl.DataFrame | None = None) -> pl.DataF
 
 
 def _alike(profile: Profile, rows: NDArray[np.int64], hlo: I32) -> Alike | None:
-    """Which pieces of work are of one name, kind and instruction, where nothing else tells them apart: no launch, no arguments."""
+    """Which pieces of work are of one name, kind and instruction, on devices of one kind, where nothing else tells them apart: no
+    launch, no arguments."""
     if profile.links.height or profile.collectives.height:
         return None
     slices = profile.slices
     name, kind = slices["name"].to_numpy()[rows], slices["kind"].to_numpy()[rows]
-    return alike((name, profile.names.height), (kind, 256), (hlo + 1, profile.hlo_ops.height + 1))
+    kinds = profile.devices["kind"].rank("dense").fill_null(0).to_numpy()
+    codes = [(name, profile.names.height), (kind, 256), (hlo + 1, profile.hlo_ops.height + 1)]
+    if np.unique(kinds).size > 1:
+        device = profile.tracks["device"].fill_null(0).to_numpy()[slices["track"].to_numpy()[rows]]
+        codes.append((kinds[device], int(kinds.max()) + 1))
+    return alike(*codes)
 
 
 def _facts(profile: Profile, told: pl.DataFrame, slices: pl.Series, hlo: I32) -> pl.DataFrame:
@@ -156,11 +163,6 @@ def _facts(profile: Profile, told: pl.DataFrame, slices: pl.Series, hlo: I32) ->
 
 def _nothing(slices: pl.Series, name: str) -> pl.Series:
     return pl.Series(name, [None], dtype=pl.UInt32).new_from_index(0, slices.len())
-
-
-def _work_rows(profile: Profile) -> NDArray[np.int64]:
-    """Slices that are kernels, copies or memsets."""
-    return np.flatnonzero(np.isin(profile.slices["kind"].to_numpy(), np.array(WORK_KINDS, np.uint8)))
 
 
 def _without_units_of_tpus(profile: Profile, work: pl.DataFrame) -> pl.DataFrame:

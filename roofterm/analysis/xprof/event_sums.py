@@ -37,17 +37,24 @@ def event_sums(profile: Profile, events: pl.DataFrame, step: pl.Series | None = 
 
 def _stated_sums(profile: Profile, events: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
     """Sums over the events that say more than their time; `scaled_ps` is what their clock adds to it."""
-    stated = profile.hlo_events.filter(pl.any_horizontal(pl.col(*_STATED).is_not_null()))
+    told = profile.hlo_events
+    columns = [name for name in _STATED if told[name].null_count() < told.height]
     row_of = np.full(profile.slices.height, -1, np.int32)
     row_of[events["slice"].to_numpy()] = np.arange(events.height, dtype=np.int32)
-    row = row_of[stated["slice"].to_numpy()]
-    known = pl.Series(row >= 0)
-    told = events.drop("slice")[row[row >= 0]].hstack(stated.filter(known).select(_STATED))
-    found: pl.DataFrame = told.group_by(keys).agg(
-        (pl.col("dur_ps") * (pl.col("time_scale").fill_null(1.0) - 1.0)).sum().alias("scaled_ps"),
-        pl.col("dma_stall_ps").sum().alias("stall_ps"),
-        pl.col("flops").sum().alias("event_flops"),
-        pl.col("model_flops").sum().alias("event_model_flops"),
-        pl.col("bytes").sum().alias("event_bytes"),
-    )
+    row = row_of[told["slice"].to_numpy()]
+    says = [told[name].is_not_null().to_numpy() for name in columns]
+    kept = np.logical_and(np.logical_or.reduce(says), row >= 0) if says else np.zeros(told.height, np.bool_)
+    stated = told.select("slice", *columns) if kept.all() else told.select("slice", *columns).filter(pl.Series(kept))
+    sums = {
+        "scaled_ps": (pl.col("dur_ps") * (pl.col("time_scale").fill_null(1.0) - 1.0)).sum(),
+        "stall_ps": pl.col("dma_stall_ps").sum(),
+        "event_flops": pl.col("flops").sum(),
+        "event_model_flops": pl.col("model_flops").sum(),
+        "event_bytes": pl.col("bytes").sum(),
+    }
+    known = {
+        name: total if stat in columns else pl.lit(0 if stat == "dma_stall_ps" else 0.0)
+        for (name, total), stat in zip(sums.items(), _STATED, strict=True)
+    }
+    found: pl.DataFrame = events.select("dur_ps", *keys)[row[kept]].hstack(stated.drop("slice")).group_by(keys).agg(**known)
     return found

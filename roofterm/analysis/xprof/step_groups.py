@@ -55,10 +55,16 @@ def is_grouped(profile: Profile) -> bool:
 def roots(profile: Profile) -> I64:
     """Steps' annotations on host threads that lie in no other, by start."""
     host = profile.tracks.with_row_index("track").filter(pl.col("kind") == int(TrackKind.HOST)).select("track")
-    steps = profile.slices.with_row_index("slice").filter(pl.col("kind") == int(Kind.STEP)).join(host, on="track", how="semi")
+    steps = steps_of_file(profile).join(host, on="track", how="semi")
     steps = steps.with_columns(end_ps=pl.col("start_ps") + pl.col("dur_ps")).sort("track", "start_ps", "slice")
     around = pl.col("end_ps").cum_max().shift(1).over("track")
     return steps.filter((pl.col("end_ps") > around).fill_null(True)).sort("start_ps")["slice"].to_numpy().astype(np.int64)
+
+
+def steps_of_file(profile: Profile) -> pl.DataFrame:
+    """The slices that are steps, with their numbers (slice)."""
+    rows = np.flatnonzero(profile.slices["kind"].to_numpy() == int(Kind.STEP)).astype(np.uint32)
+    return profile.slices[rows].with_columns(slice=pl.Series(rows))
 
 
 class _Threads:

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from roofterm.analysis.intervals import among
 from roofterm.analysis.lookup import ABSENT, rows_among
 from roofterm.analysis.xprof.device_events import device_time, tracks_of
-from roofterm.analysis.xprof.step_groups import NO_GROUP, groups, is_grouped, roots
-from roofterm_parsers.profile import Kind, Profile
+from roofterm.analysis.xprof.step_groups import NO_GROUP, groups, is_grouped, roots, steps_of_file
+from roofterm_parsers.profile import Profile
 
 I64 = NDArray[np.int64]
 NO_STEP = -1
@@ -27,8 +27,7 @@ def step_markers(profile: Profile) -> pl.DataFrame:
     `aligned_ps` and `aligned_end_ps` are by the clock of the timeline.
     """
     tracks = tracks_of(profile, "TPU", steps=True)
-    slices = profile.slices.with_row_index("slice").join(tracks, on="track", how="inner", maintain_order="left")
-    slices = slices.filter(pl.col("kind") == int(Kind.STEP))
+    slices = steps_of_file(profile).join(tracks, on="track", how="inner", maintain_order="left")
     rows = slices["slice"].to_numpy().astype(np.int64)
     start, dur = device_time(profile, rows)
     markers = slices.select("device", "slice", aligned_ps="start_ps", aligned_end_ps=pl.col("start_ps") + pl.col("dur_ps"))
@@ -72,10 +71,12 @@ def _merged(markers: pl.DataFrame) -> pl.DataFrame:
 
 def _started(profile: Profile) -> pl.DataFrame:
     """What the host's annotated steps start on the cores: device, start_ps, end_ps, group."""
-    group = pl.Series("group", groups(profile))
-    slices = profile.slices.select("track", "start_ps", end_ps=pl.col("start_ps") + pl.col("dur_ps")).with_columns(group)
+    group = groups(profile)
+    rows = np.flatnonzero(group != NO_GROUP)
+    slices = profile.slices.select("track", "start_ps", "dur_ps")[rows].with_columns(group=pl.Series(group[rows]))
     tracks = pl.concat([tracks_of(profile, "TPU"), tracks_of(profile, "TPU", steps=True)])
-    return slices.filter(pl.col("group") != NO_GROUP).join(tracks, on="track").select("device", "start_ps", "end_ps", "group")
+    end = pl.col("start_ps") + pl.col("dur_ps")
+    return slices.join(tracks, on="track").select("device", "start_ps", end.alias("end_ps"), "group")
 
 
 def steps_of(profile: Profile, events: pl.DataFrame, markers: pl.DataFrame) -> I64:
