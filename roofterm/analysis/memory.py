@@ -12,8 +12,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from roofterm.analysis.memory_course import memory_curves
 from roofterm.analysis.steps import US
-from roofterm.results import MemoryBlock, MemoryCurve, MemoryHolder, MemoryOp, MemoryPool, MemoryPressure, MemoryReport, MemoryStep
+from roofterm.results import MemoryBlock, MemoryHolder, MemoryOp, MemoryPool, MemoryPressure, MemoryReport, MemoryStep
 from roofterm_parsers.profile import HOST_CALL_KINDS, ROOT, Kind, Profile
 
 EVENTS = pl.Schema(
@@ -71,26 +72,10 @@ BLOCKS = pl.Schema(
 )
 
 
-class Course(NamedTuple):
-    """What a pool holds over time: `held_bytes` from each time to the next; both of one length, times ascending."""
-
-    time_ps: NDArray[np.int64]
-    held_bytes: NDArray[np.int64]
-    op: pl.Series
-    """op of each event; null: outside of any"""
-    known_from_zero: bool
-    """False: the file gives no totals, so these are changes since the recording began"""
-    peak: int | None
-    """place of the last moment at which most is held; None: no event"""
-
-
 CALLS = (
     r"^(cuda|hip)(Malloc|Free|HostAlloc|HostFree|HostMalloc)|^cuMem(Alloc|Free|Create|Map|Unmap|Release)|^hipMem(Create|Map|Unmap|Release)"
 )
 """Calls by which an allocator gets memory from the driver and gives it back: each may wait for the device."""
-
-CURVE_PARTS = 120
-"""Parts of a curve of use: more than a wide terminal has cells for would not be seen."""
 
 HOLDERS = 20
 
@@ -161,45 +146,6 @@ def memory_report(profile: Profile, windows: pl.DataFrame, memory: Memory) -> Me
         ops=[MemoryOp(**row) for row in _most_of_each(memory_by_op(memory)).iter_rows(named=True)],
         curves=memory_curves(memory),
     )
-
-
-def memory_curves(memory: Memory, parts: int = CURVE_PARTS) -> list[MemoryCurve]:
-    """Use of each pool over time, in at most `parts` equal parts, each with the most in use at any moment of it."""
-    curves = []
-    for number in range(memory.pools.height):
-        events = memory.events.filter((pl.col("pool") == number) & ~pl.col("out_of_memory")).drop_nulls("used_bytes")
-        if events.height == 0:
-            continue
-        time = events["time_ps"].to_numpy()
-        start, length = int(time[0]), max(int(time[-1] - time[0]), 1)
-        count = min(parts, events.height)
-        part = np.minimum((time - start) * count // length, count - 1)
-        reserved = events["reserved_bytes"]
-        curves.append(
-            MemoryCurve(
-                pool=number,
-                start_us=start / US,
-                part_us=length / count / US,
-                used_bytes=_highest(part, events["used_bytes"].to_numpy(), count),
-                reserved_bytes=_highest(part, reserved.to_numpy(), count) if reserved.null_count() == 0 else None,
-            )
-        )
-    return curves
-
-
-def memory_course(memory: Memory, pool: int) -> Course:
-    """A pool's bytes in use after each of its events; where the file states no totals, the sum of its changes."""
-    events = memory.events.filter((pl.col("pool") == pool) & ~pl.col("out_of_memory"))
-    stated = events.filter(pl.col("used_bytes").is_not_null())
-    if stated.height or not events.height:
-        held = stated["used_bytes"].to_numpy()
-        return Course(stated["time_ps"].to_numpy(), held, stated["op"], True, _last_peak(held))
-    held = events["bytes"].fill_null(0).cum_sum().to_numpy()
-    return Course(events["time_ps"].to_numpy(), held, events["op"], False, _last_peak(held))
-
-
-def _last_peak(held: NDArray[np.int64]) -> int | None:
-    return held.size - 1 - int(held[::-1].argmax()) if held.size else None
 
 
 def memory_by_op(memory: Memory, window_ps: tuple[int, int] | None = None) -> pl.DataFrame:
@@ -369,15 +315,6 @@ def _steps(profile: Profile, windows: pl.DataFrame, memory: Memory) -> list[Memo
 def _most_of_each(table: pl.DataFrame) -> pl.DataFrame:
     """The first rows of each pool of a frame of schema `OPS`."""
     return table.filter(pl.int_range(pl.len()).over("pool") < HOLDERS)
-
-
-def _highest(part: NDArray[np.int64], sizes: NDArray[np.int64], count: int) -> list[int]:
-    """The highest value at any moment of each part; what the part before ended with holds until the first event."""
-    highest = np.full(count, -1, np.int64)
-    np.maximum.at(highest, part, sizes)
-    last = np.searchsorted(part, np.arange(count), side="right") - 1
-    held = np.concatenate((sizes[:1], sizes[last[:-1]]))
-    return [int(size) for size in np.maximum(highest, held)]
 
 
 def _peak_row(events: pl.DataFrame) -> int | None:

@@ -68,6 +68,7 @@ def xla_overview(profile: Profile) -> XlaOverview | None:
     def waited(*categories: str) -> float | None:
         return _waited_us(metrics, cores, categories) if hardware == "TPU" and counted else None
 
+    bits = (share("device_compute_16bit"), share("device_compute_32bit"))
     return XlaOverview(
         version=VERSION,
         hardware=hardware,
@@ -80,8 +81,8 @@ def xla_overview(profile: Profile) -> XlaOverview | None:
         host_transfer_us=waited(*HOST_TRANSFERS),
         device_op_pct=share("device_tf_op") if counted else None,
         host_op_pct=share("host_tf_op") if counted else None,
-        compute_16bit_pct=share("device_compute_16bit") if share("device_compute_16bit") or share("device_compute_32bit") else None,
-        compute_32bit_pct=share("device_compute_32bit") if share("device_compute_16bit") or share("device_compute_32bit") else None,
+        compute_16bit_pct=bits[0] if any(bits) else None,
+        compute_32bit_pct=bits[1] if any(bits) else None,
         mxu_pct=stated.get("matrix_unit_utilization_percent"),
         hbm_pct=stated.get("hbm_utilization_percent"),
         input_pipeline=_input_pipeline(found if counted or hardware != "TPU" else {**found, "steps": [], "verdict": None}, counted),

@@ -54,6 +54,7 @@ from roofterm.report.fields import (
     words,
     yes_no,
 )
+from roofterm.report.xprof_columns import COUNTER_COLUMNS, FRAMEWORK_COLUMNS, LAUNCH_COLUMNS
 from roofterm.text.units import bytes_text, count, duration_us, pct, si
 
 if TYPE_CHECKING:
@@ -222,60 +223,7 @@ TABLE_COLUMNS: dict[str, tuple[Column, ...]] = {
 }
 """Columns of each table for people, most wanted first: what does not fit the width is left out from the end."""
 
-TABLE_COLUMNS["launch"] = (
-    replace(NAME, about="kernel"),
-    CALLS,
-    TOTAL,
-    SHARE,
-    MEAN,
-    MIN,
-    MAX,
-    replace(GRID, about="blocks"),
-    replace(BLOCK, about="threads of a block"),
-    replace(REGISTERS, about="of a thread"),
-    replace(SHARED, about="of a block"),
-    replace(OCCUPANCY, about="as the file states it for this launch"),
-    Column("tf_op", "framework op", words, right=False, needs_value=True, about="op of the framework that it was launched for"),
-    TENSOR,
-    DTYPE,
-    ROOF,
-    BOUND,
-    CATEGORY,
-    P50,
-    P99,
-    FLOPS,
-    BYTES,
-    FLAGS,
-)
-
-TABLE_COLUMNS["framework"] = (
-    replace(NAME, about="op of the framework; without one the HLO instruction"),
-    Column("side", "on", words, right=False, about="device or host"),
-    Column("op_type", "type", words, right=False, about="kind of op, as its framework names it"),
-    replace(CALLS, about="runs of that of its instructions that ran most often"),
-    replace(SELF, about="outside of what is nested in it"),
-    replace(SHARE, about="of the self time of its side, device or host"),
-    TOTAL,
-    MEAN,
-    ROOF,
-    BOUND,
-    CATEGORY,
-    DTYPE,
-    FLOPS,
-    BYTES,
-    FLAGS,
-)
-
-TABLE_COLUMNS["counter"] = (
-    replace(NAME, about="counter, as in the file"),
-    Column("value_mean", "mean", amount, about="over its samples"),
-    Column("value_min", "min", amount, about="the least sample"),
-    Column("value_max", "max", amount, about="the largest sample"),
-    Column("value_last", "last", amount, about="the last sample"),
-    Column("value_sum", "sum", amount, about="over its samples"),
-    replace(CALLS, title="samples", about="how often it was read"),
-    Column("counted_for", "counted for", words, right=False, about="device, kernel or process"),
-)
+TABLE_COLUMNS |= {"launch": LAUNCH_COLUMNS, "framework": FRAMEWORK_COLUMNS, "counter": COUNTER_COLUMNS}
 
 TABLE_COLUMNS["gap"] = (
     Column("name", "meanwhile on the host", words, right=False, least=20, about="what the launching thread did for most of the gap"),

@@ -6,7 +6,8 @@ from typing import Any
 
 import polars as pl
 
-from roofterm.analysis.memory import EVENTS, POOLS, memory_by_op, memory_course, memory_curves
+from roofterm.analysis.memory import EVENTS, POOLS, memory_by_op
+from roofterm.analysis.memory_course import memory_course, memory_curves
 from roofterm.analysis.study import Study
 from roofterm.results import MemoryReport
 from roofterm_parsers.profile import FRAMES, Kind, Profile

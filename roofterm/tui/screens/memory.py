@@ -12,7 +12,7 @@ from textual.containers import Horizontal, Vertical
 from textual.events import Resize
 
 from roofterm.analysis.filters import parse, subset
-from roofterm.analysis.memory import Course, memory_course
+from roofterm.analysis.memory_course import Course, memory_course
 from roofterm.analysis.study import Study
 from roofterm.report.memory_table import OUTSIDE, block_frame, op_frame, pool_frame, pressure_frame, step_frame
 from roofterm.results import MemoryPool, MemoryReport
