@@ -1,6 +1,6 @@
 """The explorer in the hand: from key to final content, and how many bytes a key sends, on a pseudo-terminal.
 
-    python -m benchmarks.explorer [--slices 5000000] [--rows 1000000] [--presses 9] [--cached-mb 1000]
+    python -m benchmarks.explorer [--slices 5000000] [--rows 1000000] [--ranks 16] [--presses 9] [--cached-mb 1000]
 
 Also: first paint and first figures of a cached profile against an empty Textual program, and the CPU time of --version.
 Prints medians as Markdown, with what is promised.
@@ -9,65 +9,26 @@ Prints medians as Markdown, with what is promised.
 from __future__ import annotations
 
 import argparse
+import operator
 import os
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.checkout import ROOT, compile_packages, environment
-from benchmarks.figures import NOTHING, load_text, machine, share, table, verdict
+from benchmarks.checkout import compile_packages
+from benchmarks.figures import NOTHING, load_text, machine, table, verdict
+from benchmarks.gestures import OF_ONE_PROFILE, Gesture, of_a_job
 from benchmarks.loading import make_traces
-from benchmarks.peers import CONTENDERS, default_home
-from benchmarks.process_tree import run
-from benchmarks.pseudo_terminal import Answer, PseudoTerminal
+from benchmarks.peers import default_home
+from benchmarks.pseudo_terminal import SIZES, Answer, PseudoTerminal, terminal_environment
+from benchmarks.ranks import make_ranks
+from benchmarks.starts import measure_starts, starts_table
 
-SIZES = ((80, 24), (200, 60))
-PAGE_BYTES, LINE_BYTES = 6_000, 600
-"""promised at 80x24"""
-
-PAGE_DOWN = "\x1b[6~"
-RIGHT = "\x1b[C"
-ESCAPE = "\x1b"
-
-
-@dataclass(frozen=True)
-class Gesture:
-    """A key on a screen, pressed again and again; `before` brings the screen to where it makes sense."""
-
-    name: str
-    keys: tuple[str, ...]
-    """pressed in turn"""
-    before: tuple[str, ...] = ()
-    after: tuple[str, ...] = ()
-    most_ms: tuple[int, int] = (50, 100)
-    """promised at 80x24 and at 200x60"""
-    most_bytes: int = PAGE_BYTES
-
-
-PLOT_MS = (100, 150)
-GESTURES = (
-    Gesture("table: page down", (PAGE_DOWN,), before=("3",)),
-    Gesture("table: one row down", ("k", "j"), most_bytes=LINE_BYTES),
-    Gesture("table: reverse", ("r",)),
-    Gesture("table: next sort column", ("s",) * 5 + ("S",) * 5),
-    Gesture("table: filter by category", ("c",), after=(ESCAPE,)),
-    Gesture("table: a letter of a filter", tuple("elementwise"), before=("/",), after=(ESCAPE,)),
-    Gesture("timeline: zoom in", ("+",), before=("4",)),
-    Gesture("timeline: pan, zoomed in", ("h",)),
-    Gesture("timeline: next slice", (RIGHT,)),
-    Gesture("timeline: zoom out", ("-",)),
-    Gesture("timeline: pan, whole profile half shown", ("l", "h"), before=("0", "+")),
-    Gesture("plot: zoom", ("+", "+", "+", "-", "-", "-"), before=("2",), most_ms=PLOT_MS),
-    Gesture("plot: cursor to next point", ("n",), before=("0",), most_ms=PLOT_MS, most_bytes=LINE_BYTES),
-    Gesture("plot: pan", ("L", "H"), before=("+", "+"), most_ms=PLOT_MS),
-    Gesture("plot: filter by category", ("c",), before=("0",), after=(ESCAPE,), most_ms=PLOT_MS),
-    Gesture("screens: overview and ops in turn", ("3", "1"), before=("1", "3", "1")),
-)
+RANK_MB, BASELINE_MB = 30, 100
 
 
 @dataclass
@@ -80,87 +41,36 @@ class Measured:
     """a press, on average, what the program does beside it included"""
 
 
-def measure_keys(slices: int, rows: int, presses: int, gestures: Sequence[Gesture] = GESTURES) -> list[Measured]:
-    """Every gesture at every size, in one run of the explorer."""
+def measure_keys(
+    command: Sequence[str | Path], presses: int, gestures: Sequence[Gesture], folders: dict[str, str] | None = None
+) -> list[Measured]:
+    """Every gesture at every size, each size in a run of the explorer of its own; `folders`: where it keeps things."""
     measured = [Measured(gesture) for gesture in gestures]
-    command = [sys.executable, "-m", "benchmarks.contenders.large_explorer", str(slices), str(rows)]
-    _say("making the profile and asking for its first figures")
-    with PseudoTerminal(command, *SIZES[0], terminal_environment()) as terminal:
-        terminal.seconds_until(r"busy", patience=1800)
-        terminal.rest()
-        for size in SIZES:
-            terminal.resize(*size)
+    for size in SIZES:
+        _say(f"{size[0]}x{size[1]}: opening")
+        with PseudoTerminal(command, *size, {**terminal_environment(), **(folders or {})}) as terminal:
+            terminal.seconds_until(r"busy +[\d.]+%", patience=1800)
             terminal.rest()
             for one in measured:
-                gesture = one.gesture
-                for keys in gesture.before:
-                    terminal.press(keys)
-                terminal.press(gesture.keys[0])  # the first one may have to compute what the others find
-                worked = terminal.cpu_seconds()
-                answers = [terminal.press(gesture.keys[(at + 1) % len(gesture.keys)]) for at in range(presses)]
-                one.cpu_s[size] = (terminal.cpu_seconds() - worked) / presses
-                one.answers[size] = [answer for answer in answers if answer.bytes]  # at the end of a range a key does nothing
-                for keys in gesture.after:
-                    terminal.press(keys)
-                _say(f"{size[0]}x{size[1]} {gesture.name}: {_ms(one, size):.0f} ms, {_bytes(one, size):,.0f} bytes")
+                _press(terminal, one, size, presses)
+                _say(f"{size[0]}x{size[1]} {one.gesture.name}: {_ms(one, size):.0f} ms, {_bytes(one, size):,.0f} bytes")
     return measured
 
 
-@dataclass(frozen=True)
-class Start:
-    """From the start of a process until it shows something: medians of the seconds, and of the CPU time."""
-
-    wall: float
-    cpu: float
-
-
-@dataclass(frozen=True)
-class Starts:
-    empty: Start
-    """a Textual program with one word"""
-    paint: Start
-    read: Start
-    """first figures, of a profile in the cache of which none were kept"""
-    again: Start
-    """first figures as they were kept"""
-    version_cpu: float
-
-
-def measure_starts(trace: Path, cache: Path, rounds: int) -> Starts:
-    """An empty Textual program and the explorer over a cached profile, in turns."""
-    kept = {"XDG_CACHE_HOME": str(cache), "XDG_STATE_HOME": str(cache / "state")}
-    env = {**terminal_environment(), **kept}
-    explore: list[str | Path] = [sys.executable, "-m", "roofterm.cli.main", trace]
-    subprocess.run(
-        [*explore, "--format", "json", "-o", os.devnull], env={**os.environ, **environment(), **kept}, check=True, cwd=ROOT
-    )  # fills the cache
-    found: dict[str, list[Start]] = {name: [] for name in ("empty", "paint", "read", "again")}
-    version = []
-    for _ in range(rounds):
-        found["empty"] += _until([sys.executable, CONTENDERS / "empty_app.py"], env, "painted")
-        shutil.rmtree(cache / "roofterm" / "figures", ignore_errors=True)
-        for name in ("read", "again"):
-            paint, figures = _until(explore, env, "roofterm", r"busy +[\d.]+%")
-            found["paint"].append(paint)
-            found[name].append(figures)
-        version.append(run([sys.executable, "-m", "roofterm.cli.main", "--version"], env=environment()).cpu_s)
-    medians = {
-        name: Start(statistics.median(s.wall for s in starts), statistics.median(s.cpu for s in starts)) for name, starts in found.items()
-    }
-    return Starts(**medians, version_cpu=statistics.median(version))
-
-
-def _until(command: Sequence[str | Path], env: dict[str, str | None], *patterns: str) -> list[Start]:
-    """When a program first shows each of these; it ends once it rests, so that it has kept what it keeps."""
-    with PseudoTerminal(command, *SIZES[0], env) as terminal:
-        starts = [Start(terminal.seconds_until(pattern), terminal.cpu_seconds()) for pattern in patterns]
-        terminal.rest()
-    return starts
-
-
-def terminal_environment() -> dict[str, str | None]:
-    """A terminal of 256 colours, as over SSH, and this checkout's roofterm."""
-    return {**environment(), "TERM": "xterm-256color", "LC_ALL": "C.UTF-8", **dict.fromkeys(("COLORTERM", "NO_COLOR", "TMUX", "STY"))}
+def _press(terminal: PseudoTerminal, one: Measured, size: tuple[int, int], presses: int) -> None:
+    gesture = one.gesture
+    for keys in gesture.before:
+        terminal.press(keys)
+    if gesture.once:
+        presses = 1
+    else:
+        terminal.press(gesture.keys[0])  # the first one may have to compute what the others find
+    worked, first = terminal.cpu_seconds(), 0 if gesture.once else 1
+    answers = [terminal.press(gesture.keys[(at + first) % len(gesture.keys)]) for at in range(presses)]
+    one.cpu_s[size] = (terminal.cpu_seconds() - worked) / presses
+    one.answers[size] = [answer for answer in answers if answer.bytes]  # at the end of a range a key does nothing
+    for keys in gesture.after:
+        terminal.press(keys)
 
 
 def keys_table(measured: Sequence[Measured]) -> str:
@@ -171,7 +81,7 @@ def keys_table(measured: Sequence[Measured]) -> str:
         "worst",
         "at most",
         "",
-        f"bytes at {SIZES[0][0]}x{SIZES[0][1]}",
+        f"most bytes at {SIZES[0][0]}x{SIZES[0][1]}",
         "at most",
         "",
     ]
@@ -180,7 +90,8 @@ def keys_table(measured: Sequence[Measured]) -> str:
         gesture = one.gesture
         medians = [_ms(one, size) for size in SIZES]
         worst = max((answer.seconds for answers in one.answers.values() for answer in answers), default=0.0) * 1000
-        held = all(median <= most for median, most in zip(medians, gesture.most_ms, strict=True))
+        most = gesture.most_ms
+        held = "" if most is None else "held" if all(map(operator.le, medians, most)) else "missed"
         sent = _bytes(one, SIZES[0])
         rows.append(
             [
@@ -188,30 +99,14 @@ def keys_table(measured: Sequence[Measured]) -> str:
                 *(f"{median:.0f} ms" for median in medians),
                 *(f"{one.cpu_s[size] * 1000:.0f} ms" for size in SIZES),
                 f"{worst:.0f} ms",
-                " / ".join(map(str, gesture.most_ms)),
-                "held" if held else "missed",
+                NOTHING if most is None else " / ".join(map(str, most)),
+                held,
                 f"{sent:,.0f}",
                 f"{gesture.most_bytes:,}",
                 verdict(sent, gesture.most_bytes),
             ]
         )
     return table(head, rows)
-
-
-def starts_table(starts: Starts, megabytes: int) -> str:
-    def line(name: str, start: Start, most: float | None) -> list[str]:
-        times = [name, f"{start.wall:.2f} s", f"{start.cpu:.2f} s"]
-        wall, cpu = start.wall / starts.empty.wall, start.cpu / starts.empty.cpu
-        return [*times, share(wall), share(cpu), *((f"{most:.2f}", verdict(wall, most)) if most else (NOTHING, ""))]
-
-    rows = [
-        ["empty Textual program, painted", f"{starts.empty.wall:.2f} s", f"{starts.empty.cpu:.2f} s", *[NOTHING] * 3, ""],
-        line("roofterm, first paint", starts.paint, 1.3),
-        line(f"roofterm, first figures of {megabytes:,} MB opened before", starts.again, 3),
-        line(f"roofterm, first figures of {megabytes:,} MB from the cache of profiles alone", starts.read, None),
-        ["roofterm --version", NOTHING, f"{starts.version_cpu:.3f} s", *[NOTHING] * 2, "0.150 s", verdict(starts.version_cpu, 0.15)],
-    ]
-    return table(["start, median", "time", "CPU", "of the empty one's", "by CPU", "at most", ""], rows)
 
 
 def _ms(one: Measured, size: tuple[int, int]) -> float:
@@ -221,18 +116,33 @@ def _ms(one: Measured, size: tuple[int, int]) -> float:
 
 
 def _bytes(one: Measured, size: tuple[int, int]) -> float:
+    """The most that a press sent."""
     answers = one.answers[size]
-    return statistics.median(answer.bytes for answer in answers) if answers else float("nan")
+    return max((answer.bytes for answer in answers), default=float("nan"))
 
 
 def _say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
+def _over_a_job(ranks: int, data: Path, presses: int) -> list[Measured]:
+    """Keys on the screens that want several files: ranks of 30 MB, held against a trace of 100 MB."""
+    make_ranks(folder := data / f"ranks_{ranks}x{RANK_MB}mb", ranks, RANK_MB)
+    (baseline,) = make_traces([BASELINE_MB], data)
+    kept = Path(tempfile.mkdtemp(prefix="job-", dir=data))
+    try:
+        folders = {"XDG_CACHE_HOME": str(kept), "XDG_STATE_HOME": str(kept / "state")}
+        command: list[str | Path] = [sys.executable, "-m", "roofterm.cli.main", folder, "--no-state"]
+        return measure_keys(command, presses, of_a_job(str(baseline.packed)), folders)
+    finally:
+        shutil.rmtree(kept, ignore_errors=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--slices", type=int, default=5_000_000, help="in the profile that the keys are pressed over")
+    parser.add_argument("--slices", type=int, default=5_000_000, help="in the profile that the keys are pressed over; 0: none")
     parser.add_argument("--rows", type=int, default=1_000_000, help="of its table of kernels")
+    parser.add_argument("--ranks", type=int, default=16, help="of the job that the screens of ranks and comparisons are tried on; 0: none")
     parser.add_argument("--presses", type=int, default=9, help="of each key")
     parser.add_argument("--cached-mb", type=int, default=1000, help="size of the trace whose first figures are waited for; 0: none")
     parser.add_argument("--data", type=Path, default=default_home() / "data", help="where the trace is kept")
@@ -250,7 +160,11 @@ def main() -> None:
         print(starts_table(starts, args.cached_mb), end="\n\n", flush=True)
         loads.append(os.getloadavg()[0])
     if args.slices:
-        print(keys_table(measure_keys(args.slices, args.rows, args.presses)), end="\n\n")
+        large = [sys.executable, "-m", "benchmarks.contenders.large_explorer", str(args.slices), str(args.rows)]
+        print(keys_table(measure_keys(large, args.presses, OF_ONE_PROFILE)), end="\n\n", flush=True)
+        loads.append(os.getloadavg()[0])
+    if args.ranks:
+        print(keys_table(_over_a_job(args.ranks, args.data, args.presses)), end="\n\n", flush=True)
         loads.append(os.getloadavg()[0])
     print(load_text(loads))
 

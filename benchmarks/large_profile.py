@@ -14,6 +14,7 @@ from roofterm_parsers.profile import (
     DEVICES,
     KERNELS,
     LINKS,
+    MEMORY,
     NAMES,
     OPS,
     RUNTIME,
@@ -34,6 +35,7 @@ US = 1_000_000
 THREADS = STREAMS = 2
 OP_EVERY_PS = 10 * US
 OP_PS = 9 * US
+ALLOCATED_AFTER_PS = US
 CALL_AFTER_PS, CALL_PS = 2 * US, 5 * US
 KERNEL_AFTER_PS = 3 * US
 STEP_COUNT = 100
@@ -152,6 +154,7 @@ def large_profile(slices: int, kernel_names: int) -> Profile:
     profile.devices = _filled(
         DEVICES, {"source": [0], "id": 0, "name": "NVIDIA H100 80GB HBM3", "kind": "gpu", "worked": True, "units": 132}
     )
+    profile.memory = _memory(op_start + ALLOCATED_AFTER_PS, thread)
     numbers = np.arange(STEP_COUNT)
     names = [f"ProfilerStep#{number}" for number in numbers.tolist()]
     profile.steps = _filled(
@@ -189,6 +192,17 @@ def _one_after_the_other(stream: Int64s, ready: Int64s, dur: Int64s) -> Int64s:
 def _steps(end_ps: int) -> tuple[Int64s, Int64s]:
     edges = np.linspace(0, end_ps // OP_EVERY_PS, STEP_COUNT + 1).astype(np.int64) * OP_EVERY_PS
     return edges[:-1], np.maximum(np.diff(edges), 1)
+
+
+def _memory(time_ps: Int64s, thread: Int64s) -> pl.DataFrame:
+    """An allocation in every op but each fourth, which frees those of the three before it."""
+    order = np.argsort(time_ps, kind="stable")
+    place = np.arange(len(order))
+    size = (1 + place // 4 % 500) * 4096
+    change = np.where(place % 4 == 3, -3 * size, size)
+    held = np.cumsum(change)
+    values = {"time_ps": time_ps[order], "track": thread[order], "bytes": change, "address": 1 + place % 4, "allocated_bytes": held}
+    return _filled(MEMORY, {**values, "reserved_bytes": 80 << 30, "device_type": 1, "device_id": 0, "out_of_memory": False})
 
 
 def _first_kernel() -> int:

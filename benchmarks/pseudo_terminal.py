@@ -15,6 +15,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.checkout import environment
+
+SIZES = ((80, 24), (200, 60))
 QUIET_SECONDS = 0.3
 """Without a byte and without work for so long, the program has finished with a key."""
 BUSY_SECONDS = 0.02
@@ -132,3 +135,8 @@ class PseudoTerminal:
         """User and system time of the program so far."""
         values = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(values[11]) + int(values[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def terminal_environment() -> dict[str, str | None]:
+    """A terminal of 256 colours, as over SSH, and this checkout's roofterm."""
+    return {**environment(), "TERM": "xterm-256color", "LC_ALL": "C.UTF-8", **dict.fromkeys(("COLORTERM", "NO_COLOR", "TMUX", "STY"))}

@@ -12,8 +12,9 @@ import pytest
 
 from benchmarks import make_trace, xplane_seeds
 from benchmarks.byte_rows import beside, constants, sized, varints
-from benchmarks.explorer import Gesture, Measured, keys_table
+from benchmarks.explorer import Measured, keys_table
 from benchmarks.figures import share, table, verdict
+from benchmarks.gestures import Gesture
 from benchmarks.large_profile import FAMILIES, STEP_COUNT, large_profile
 from benchmarks.loading import Trace, contenders, ratios_table, results_table
 from benchmarks.make_xplane import GAP_PS, inflate

@@ -22,6 +22,7 @@ from roofterm.tui.opened import Opened
 from roofterm.tui.overview_lines import WARNINGS, XPROF, Facts
 from roofterm.tui.overview_parts import LOW, PARTS, Tabled, compose_parts, draw_lines, draw_tables, first_table_text
 from roofterm.tui.page import Page
+from roofterm.tui.row_book import LARGE_ROWS
 from roofterm.tui.rows import Rows
 from roofterm.tui.state import Selection, ViewState, changed
 from roofterm.tui.widgets.detail import Details, Fact
@@ -71,6 +72,7 @@ class OverviewPage(Page):
             whole = self.key(state) == self.key(ViewState()) and self.explorer.baseline is None
             if whole and self.opened.figures_key is not None:
                 await desk.ask(self._keep)
+            self.run_worker(desk.ask(self._look_ahead), group="ahead")
         self._draw_lines()
 
     def focus_target(self) -> LineWidget:
@@ -166,6 +168,11 @@ class OverviewPage(Page):
     def _keep(self) -> None:
         """Keep what is shown for the next time that this profile is opened."""
         keep_figures(self.opened.figures_key, figures_of(self.opened.study))
+
+    def _look_ahead(self) -> None:
+        """Work out the table that is looked at next, unless that would keep others waiting."""
+        if self._kernels is not None and self._kernels.frame.height < LARGE_ROWS:
+            self.opened.study.table(self.opened.first_table, self.scope(ViewState(), "all"))
 
     def _known(self, judged: Judged | None) -> Facts:
         """What is there already, and with it what is judged."""
