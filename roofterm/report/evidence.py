@@ -27,7 +27,7 @@ class Evidence(NamedTuple):
 
 
 def evidence_of(evidence: Mapping[str, Any]) -> list[Evidence]:
-    """Each entry with a label and its value as text; mappings (by rank, by step) as "key value" pairs."""
+    """Each entry with a label and its value as text; mappings (by rank, by step) as "key: value" pairs."""
     return [Evidence(name, _label(name), _text(name, value)) for name, value in evidence.items()]
 
 
@@ -46,7 +46,7 @@ def _text(name: str, value: Any) -> str:
     if isinstance(value, (int, float)):
         return _number(name, value)
     if isinstance(value, Mapping):
-        return _several([f"{words(key)} {_text(name, one)}" for key, one in value.items()])
+        return _several([f"{words(key)}: {_text(name, one)}" for key, one in value.items()])
     if isinstance(value, (list, tuple)):
         return _several([_text(name, one) for one in value])
     return words(value)

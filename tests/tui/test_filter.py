@@ -10,7 +10,6 @@ from textual.events import Key
 from roofterm.tui.keymap import long_key
 from roofterm.tui.state import changed
 from roofterm.tui.widgets.filter_bar import FilterBar
-from roofterm.tui.widgets.status import Status
 from roofterm.tui.widgets.table import VirtualTable
 from tests.tui.harness import explorer, make_app, press, screen_lines, screen_text, settled, state, status_line, the_explorer, type_text
 
@@ -98,7 +97,7 @@ async def test_nothing_left_says_how_to_see_all():
         await press(pilot, "enter")
         assert "no kernels pass the filter; esc shows all" in screen_text(pilot)
         await press(pilot, "enter")
-        assert "nothing is selected here" in pilot.app.screen.query_one(Status).notice_text
+        assert "nothing is selected here" in status_line(pilot)
 
 
 async def test_timeline_hides_what_does_not_pass():

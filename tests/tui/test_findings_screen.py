@@ -10,7 +10,7 @@ from roofterm.results import Finding
 from roofterm.tui.finding_target import target_of
 from roofterm.tui.screens.findings import finding_details
 from tests.tui.fake_study import FakeStudy
-from tests.tui.harness import explorer, press, screen_lines, screen_text, settled, state
+from tests.tui.harness import explorer, press, screen_lines, screen_text, settled, state, the_page
 
 
 def finding(**fields) -> Finding:
@@ -30,7 +30,7 @@ def finding(**fields) -> Finding:
 def test_evidence_is_told_in_its_units():
     """98.5 us, unknown, 12.5 percent, 2 KiB and a count, each by the suffix of its name."""
     facts = {fact.label: fact.value for fact in finding_details(finding()).facts}
-    assert facts["wait time by rank"] == "0 98.50 us, 1 --"
+    assert facts["wait time by rank"] == "0: 98.50 us, 1: --"
     assert facts["matched collectives"] == "1,284"
     assert facts["share share"] == "12.5%"
     assert facts["kept size"] == "2.000 KiB"
@@ -85,8 +85,10 @@ async def test_without_findings_it_is_said():
         def findings(self, scope=None):
             return []
 
-    async with explorer((80, 24), "6 enter d", study=Sound()) as pilot:
-        assert "no finding" in screen_text(pilot)
+    async with explorer((80, 24), "6 enter", study=Sound()) as pilot:
+        assert "nothing is found here" in screen_text(pilot)
+        await press(pilot, "d")
+        assert "Nothing found that would be worth the time" in screen_text(pilot)
 
 
 async def test_findings_sort_by_what_is_at_stake_and_back():
@@ -94,3 +96,11 @@ async def test_findings_sort_by_what_is_at_stake_and_back():
         assert screen_lines(pilot)[3].lstrip(">").strip().startswith("the host waits")
         await press(pilot, "r")
         assert screen_lines(pilot)[3].lstrip(">").strip().startswith("all-reduce runs")
+
+
+async def test_what_was_asked_and_found_nothing_is_told():
+    """That input is no matter is an answer to a question too."""
+    async with explorer((80, 24), "6 d G") as pilot:
+        assert "Asked too, and nothing found" in "\n".join(fact.label for fact in the_page(pilot).details().facts)
+        told = {fact.label for fact in the_page(pilot).details().facts}
+        assert "input-bound" in told

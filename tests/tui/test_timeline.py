@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pytest
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
@@ -11,7 +12,8 @@ from textual.strip import Strip
 
 from roofterm.tui.themes import palette
 from roofterm.tui.widgets.glyphs import CategoryKey, Look
-from roofterm.tui.widgets.lanes import Lanes
+from roofterm.tui.widgets.lanes import Lanes, telling_lane
+from roofterm.tui.widgets.raster import Lane
 from roofterm.tui.widgets.timeline import SliceHighlighted, SliceSelected, Step, TimelineView, WindowMarked
 from roofterm_parsers.profile import Kind, TrackKind
 from tests.unit.small_profile import STREAM, THREAD, Slice, Track, profile_of
@@ -319,9 +321,6 @@ async def test_marks_make_a_window_of_whole_cells() -> None:
         assert screen(app)[6][11:] == "|0 ns     |100 [^   "  # the cursor stands on the end mark
         await press(pilot, "left", "left", "greater_than_sign")
         assert app.marked == [(150_000, 170_000)]  # an end before the beginning begins anew
-        app.view.clear_marks()
-        await pilot.pause()
-        assert app.marked[-1] is None
 
 
 async def test_a_slice_is_revealed_at_a_size_that_can_be_seen() -> None:
@@ -429,3 +428,16 @@ async def test_other_lanes_keep_the_window_and_the_cursor() -> None:
         place = app.view.place
         assert place is not None
         assert (place.start_ps, place.span_ps, place.cursor_ps) == before
+
+
+def test_a_folded_thread_shows_the_outermost_lane_that_tells_its_time_apart() -> None:
+    """One frame of 1,000 ns holds ten of 90: the ten stand for the thread. Five of 10 hold too little of it."""
+    first, last = np.array([0], np.int64), np.array([1000], np.int64)
+    wrapper = Lane.of(first, last, np.array([0], np.uint32), np.array([1], np.uint8))
+    starts = np.arange(10, dtype=np.int64) * 100
+    ten = Lane.of(starts, starts + 90, np.arange(10, dtype=np.uint32), np.ones(10, np.uint8))
+    few = Lane.of(starts[:5], starts[:5] + 10, np.arange(5, dtype=np.uint32), np.ones(5, np.uint8))
+    assert telling_lane([wrapper, ten]) == 1
+    assert telling_lane([wrapper, few, ten]) == 2
+    assert telling_lane([wrapper, few]) == 0
+    assert telling_lane([]) == 0

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roofterm.tui.themes import palette
-from roofterm.tui.widgets.bars import column_chart, memory_curve, most_in_cells, step_spread
+from roofterm.tui.widgets.bars import column_chart, memory_curve, most_in_cells
 from roofterm.tui.widgets.glyphs import Look
 from roofterm.tui.widgets.raster import Window
 
@@ -43,13 +43,6 @@ def test_a_chart_of_nothing_is_blank() -> None:
     assert column_chart([], 8, 2, UNICODE) == ["", ""]
     assert column_chart([0, 0], 2, 1, UNICODE) == ["  "]
     assert column_chart([None], 2, 1, UNICODE) == ["  "]
-
-
-def test_a_step_over_one_and_a_half_medians_is_slow() -> None:
-    spread = step_spread([100.0, 100.0, 150.0, 151.0, 90.0])
-    assert spread.slow == (3,)
-    assert spread.text == "p50 100.0 us  90.00 us to 151.0 us"
-    assert step_spread([]).text == "--"
 
 
 def test_memory_holds_between_its_events() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import ClassVar
 
 import polars as pl
@@ -69,7 +69,8 @@ class FindingsPage(TablePage):
         if self.rows is None:
             return "judging ...", ""
         found = len(self._findings)
-        parts = [f"{count(found)} finding{'s' if found != 1 else ''}" if found else "no finding", self._part]
+        said = f"{count(found)} finding{'s' if found != 1 else ''}" if found else "no finding"
+        parts = [f"{said} from {len(rules())} questions", self._part]
         if self._not_asked:
             parts.insert(0, f"not asked here: {self._not_asked}")
         return " · ".join(parts), self.cursor_text()
@@ -80,7 +81,16 @@ class FindingsPage(TablePage):
 
     def details(self) -> Details | None:
         finding = self._finding()
-        return None if finding is None else finding_details(finding)
+        asked = unanswered(self._findings)
+        if finding is None:
+            return Details("Nothing found that would be worth the time", asked) if self.rows is not None else None
+        details = finding_details(finding)
+        return Details(details.title, [*details.facts, *asked])
+
+    def show_side(self) -> None:
+        """The evidence alone: what else was asked is a key away, and is the same for every finding."""
+        finding = self._finding()
+        self.query_one(DetailPanel).show(self.details() if finding is None else finding_details(finding))
 
     def on_resize(self, event: Resize) -> None:
         self.call_after_refresh(self._fit)
@@ -112,6 +122,12 @@ class FindingsPage(TablePage):
     def _finding(self) -> Finding | None:
         at = self.table.row_id()
         return self._findings[at] if at is not None and at < len(self._findings) else None
+
+
+def unanswered(findings: Sequence[Finding]) -> list[Fact]:
+    """The rules that were asked and found nothing, by id: that a thing is no matter is an answer too."""
+    found = {finding.id for finding in findings}
+    return [Fact("Asked too, and nothing found"), *(Fact(rule.id, rule.question) for rule in rules().values() if rule.id not in found)]
 
 
 def finding_details(finding: Finding) -> Details:

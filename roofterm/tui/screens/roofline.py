@@ -171,6 +171,11 @@ class RooflinePage(Page):
     def action_roofs(self) -> None:
         self.plot.toggle_roofs()
 
+    def action_view(self, by: int) -> None:
+        others = self.plot.next_memory(by)
+        level = self.plot.memory.upper() or "memory"
+        self.explorer.notice(f"intensity by the bytes of {level}" if others else f"of no level but {level} are the bytes known")
+
     def action_table(self) -> None:
         self.toggle_class("-table")
         self.focus_target().focus(scroll_visible=False)

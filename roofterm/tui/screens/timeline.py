@@ -97,7 +97,7 @@ class TimelinePage(Page):
         parts = [f"{count(shown)} of {count(whole)} slices" if shown != whole else f"{count(whole)} slices"]
         if self._answer.not_asked:
             parts.insert(0, f"not asked here: {self._answer.not_asked}")
-        return " · ".join(parts), ""
+        return " · ".join(parts), f"{self.key_of('fold')} opens this thread" if self.lanes.folded else ""
 
     def selection(self) -> Selection | None:
         slice_id = self.lanes.slice_id

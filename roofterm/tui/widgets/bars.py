@@ -1,22 +1,18 @@
-"""Charts of a few lines: a column a step with the slow ones marked, and a curve of memory over time. Pure."""
+"""Charts of a few lines: columns, and a curve of memory over time. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from roofterm.text.units import UNKNOWN, duration_us
 from roofterm.tui.widgets.glyphs import Look
 from roofterm.tui.widgets.raster import Window
 
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
 _THIRDS = " .:#"
-_SLOW = 1.5
-"""times the median from which a step is slow"""
 
 
 def column_chart(values: Sequence[float | None], cells: int, lines: int, look: Look, top: float | None = None) -> list[str]:
@@ -41,31 +37,6 @@ def _spread(values: Sequence[float | None], cells: int) -> list[float | None]:
         return [value for value in values for _ in range(wide)]
     bounds = [at * len(values) // cells for at in range(cells + 1)]
     return [max((v for v in values[a:b] if v is not None), default=None) for a, b in pairwise(bounds)]
-
-
-@dataclass(frozen=True)
-class StepSpread:
-    """What a row of step bars says beside them."""
-
-    p50_us: float | None
-    low_us: float | None
-    high_us: float | None
-    slow: tuple[int, ...]
-    """places of the steps that took more than 1.5 times the median"""
-
-    @property
-    def text(self) -> str:
-        if self.p50_us is None:
-            return UNKNOWN
-        return f"p50 {duration_us(self.p50_us)}  {duration_us(self.low_us)} to {duration_us(self.high_us)}"
-
-
-def step_spread(dur_us: Sequence[float]) -> StepSpread:
-    """Median, extremes and slow steps. The bound of 1.5 medians is that of the first step in definitions of steady steps."""
-    if not len(dur_us):
-        return StepSpread(None, None, None, ())
-    p50 = float(np.median(np.asarray(dur_us, np.float64)))
-    return StepSpread(p50, min(dur_us), max(dur_us), tuple(at for at, dur in enumerate(dur_us) if dur > _SLOW * p50))
 
 
 def memory_curve(

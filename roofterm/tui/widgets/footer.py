@@ -9,7 +9,7 @@ from textual.strip import Strip
 from roofterm.tui.keymap import for_screen, keys_of, motions
 from roofterm.tui.widgets.line_widget import LineWidget, Piece
 
-_MOVES = {"roofline": "point", "timeline": "pan, lane", **dict.fromkeys(("overview", "findings", "ranks", "memory", "compare"), "move")}
+_MOVES = {"roofline": "point", "timeline": "pan", **dict.fromkeys(("overview", "findings", "ranks", "memory", "compare"), "move")}
 
 
 class Footer(LineWidget):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -20,6 +21,9 @@ U32 = NDArray[np.uint32]
 U8 = NDArray[np.uint8]
 Mask = NDArray[np.bool_]
 
+WRAPPERS = 4
+"""slices on a lane that may be there only to hold those below"""
+
 
 @dataclass
 class Group:
@@ -33,6 +37,8 @@ class Group:
     tracks: list[int] = field(default_factory=list)
     busy: Pieces | None = None
     """a device's busy time instead of lanes"""
+    head: int = 0
+    """the lane that stands for all of them while they are folded"""
 
     @property
     def folds(self) -> bool:
@@ -77,7 +83,7 @@ class Lanes:
         """Codes of the categories that the outermost lanes show, the one with most time first."""
         time: dict[int, int] = {}
         for group in self.groups:
-            for code, pieces in group.rows[0].pieces.items() if group.rows else ():
+            for code, pieces in group.rows[group.head].pieces.items() if group.rows else ():
                 time[code] = time.get(code, 0) + int(pieces.total_ps[-1])
         return sorted(time, key=lambda code: -time[code])
 
@@ -256,4 +262,17 @@ def _without_empty_lanes(group: Group) -> Group:
     """So that a folded thread shows the outermost of what a filter leaves, however deep that lies."""
     kept = [depth for depth, row in enumerate(group.rows) if len(row)]
     group.rows, group.depths = [group.rows[depth] for depth in kept], kept
+    group.head = telling_lane(group.rows)
     return group
+
+
+def telling_lane(rows: Sequence[Lane]) -> int:
+    """The outermost lane that tells its time apart: not the few slices that wrap all others, as a script's own frames do.
+
+    It must hold most of the time of the outermost lane; where none does, that one stands for all.
+    """
+    whole = rows[0].total_ps() if rows else 0
+    for at, row in enumerate(rows):
+        if len(row) > WRAPPERS and 2 * row.total_ps() >= whole:
+            return at
+    return 0

@@ -54,12 +54,12 @@ def point_lines(
     rate, intensity = (get("bytes_per_s") or {}).get(memory), (get("intensity") or {}).get(memory)
     parts = [
         "" if rate or get("flops_per_s") else "neither FLOPs nor bytes known: no place on the plot",
-        f"{si(intensity)} FLOP/B" if intensity else "",
-        f"{si(get('flops_per_s'), 'FLOP/s')} {_share(get('pct_of_peak_flops'))}" if get("flops_per_s") else "",
-        f"{si(rate, 'B/s')} {_share(get('pct_of_peak_bw'))}" if rate else "",
         f"{pct(get('pct_of_roof'))} of roof" if get("pct_of_roof") is not None else "",
         f"{get('limiter') or get('bound_by')}" if get("limiter") or get("bound_by") else "",
         f"headroom {duration_us(get('headroom_us'))}" if get("headroom_us") is not None else "",
+        f"{si(intensity)} FLOP/B" if intensity else "",
+        f"{si(get('flops_per_s'), 'FLOP/s')} {_share(get('pct_of_peak_flops'))}" if get("flops_per_s") else "",
+        f"{si(rate, 'B/s')} {_share(get('pct_of_peak_bw'))}" if rate else "",
         *(f"! {flag}" for flag in get("flags") or []),
         str(get("shapes") or ""),
     ]

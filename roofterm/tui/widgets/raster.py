@@ -125,6 +125,10 @@ class Lane:
     def __len__(self) -> int:
         return sum(map(len, self.pieces.values()))
 
+    def total_ps(self) -> int:
+        """Time of all pieces."""
+        return sum(int(pieces.total_ps[-1]) for pieces in self.pieces.values())
+
     def cells(self, edges: I64) -> Cells:
         """What each cell between two edges shows: most time wins, or most pieces where all are empty; shape (cells,)."""
         width = edges.size - 1

@@ -147,14 +147,15 @@ class RooflineView(LineWidget, can_focus=True):
         self._take()
         self._rebuild()
 
-    def next_memory(self, direction: int = 1) -> None:
-        """Intensity against the next memory level."""
+    def next_memory(self, direction: int = 1) -> bool:
+        """Intensity against the next memory level; False: the bytes of no other one are known."""
         levels = memory_levels(self.rows)
         if len(levels) > 1:
             at = levels.index(self.memory) if self.memory in levels else 0
             self.memory = levels[(at + direction) % len(levels)]
             self._take()
             self._rebuild()
+        return len(levels) > 1
 
     def select(self) -> None:
         """Choose the point under the cursor."""

@@ -48,10 +48,6 @@ class Status(LineWidget):
             self._notice = self._pointer = None
             self.refresh()
 
-    @property
-    def notice_text(self) -> str:
-        return self._notice[0] if self._notice else ""
-
     def render_line(self, y: int) -> Strip:
         width = self.size.width
         if self._notice is not None:

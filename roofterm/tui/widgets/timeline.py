@@ -68,7 +68,7 @@ class TimelineView(LineWidget, can_focus=True):
     def show(self, lanes: Lanes, steps: Sequence[Step] = (), *, keep_window: bool = False) -> None:
         """Show lanes; steps are (start, end, name), in order. With `keep_window` window and cursor stay where they were."""
         old = self.place
-        self.place = Place.at_start(lanes, steps, 1, 1)
+        self.place = Place.at_start(lanes, steps, max(self._cells, 1), max(self._lane_lines, 1))
         self._present = lanes.categories()
         self._drawn = ()
         self.place.resize(self._cells, self._lane_lines)
@@ -83,11 +83,6 @@ class TimelineView(LineWidget, can_focus=True):
         """Show a stretch of time, with a little room around it."""
         self._act(lambda place: place.show_around(begin_ps, end_ps))
 
-    def relative_to(self, zero_ps: int) -> None:
-        """Count the axis from another moment, such as the start of a step."""
-        self.zero_ps = zero_ps
-        self.refresh()
-
     def reveal(self, slice_id: int) -> None:
         """Put the cursor on a slice, with its lane open and in sight and the window where the slice can be seen."""
         self._act(lambda place: place.reveal(slice_id))
@@ -96,6 +91,12 @@ class TimelineView(LineWidget, can_focus=True):
     def slice_id(self) -> int | None:
         """The slice under the cursor."""
         return self.place.slice_id if self.place else None
+
+    @property
+    def folded(self) -> bool:
+        """Whether the cursor's thread has depths that are not shown."""
+        place = self.place
+        return place is not None and bool(place.rows) and place.group(place.row).folds and place.rows[place.row][0] not in place.opened
 
     # What keys do
 
@@ -164,11 +165,6 @@ class TimelineView(LineWidget, can_focus=True):
         self.marked = begin, end
         if begin is not None and end is not None:
             self.post_message(WindowMarked((begin, end)))
-        self.refresh_lines_at(self._axis_line)
-
-    def clear_marks(self) -> None:
-        self.marked = None, None
-        self.post_message(WindowMarked(None))
         self.refresh_lines_at(self._axis_line)
 
     def select(self) -> None:
@@ -302,10 +298,12 @@ class TimelineView(LineWidget, can_focus=True):
         assert self.place is not None
         at, depth = self.place.rows[row]
         group, mark = self.place.lanes.groups[at], marks(self.look)
-        fold = " " if not group.folds or depth else mark.open if at in self.place.opened else mark.closed
+        is_open = at in self.place.opened
+        below = depth and is_open
+        fold = " " if not group.folds or below else mark.open if is_open else mark.closed
         room = self._label_width - 2
         name = group.label.replace(" stream ", " s") if self._streams_are_cut(room) else group.label
-        return f"{fold} {padded(name if not depth else f'{group.depths[depth]:>{min(depth, 6) + 1}}', room, self.look)} "
+        return f"{fold} {padded(name if not below else f'{group.depths[depth]:>{min(depth, 6) + 1}}', room, self.look)} "
 
     def _streams_are_cut(self, room: int) -> bool:
         """Whether a stream's number would be cut off, so that all streams are named in short."""

@@ -98,6 +98,8 @@ class Place:
 
     def resize(self, cells: int, lines: int) -> None:
         self.cells, self.lines = max(cells, 1), max(lines, 1)
+        if self.row < self.lines:
+            self.top = 0  # nothing above is hidden without need
         self.show(self.start_ps, self.span_ps)
 
     def show(self, start_ps: int, span_ps: int) -> None:
@@ -153,7 +155,7 @@ class Place:
         if place is None:
             return
         group, depth = place
-        if depth and group not in self.opened:
+        if depth != self.lanes.groups[group].head and group not in self.opened:
             self.opened.add(group)
             self.list_rows()
         self.row = self.rows.index((group, depth))
@@ -205,13 +207,13 @@ class Place:
         group, depth = self.rows[self.row]
         self.opened ^= {group}
         self.list_rows()
-        self.to_row(self.rows.index((group, depth if group in self.opened else 0)))
+        self.to_row(self.rows.index((group, depth if group in self.opened else self.lanes.groups[group].head)))
 
     def list_rows(self) -> None:
         self.rows = [
             (at, depth)
             for at, group in enumerate(self.lanes.groups)
-            for depth in range(max(len(group.rows), 1) if at in self.opened else 1)
+            for depth in (range(max(len(group.rows), 1)) if at in self.opened else (group.head,))
         ]
         self.row = max(0, min(self.row, len(self.rows) - 1))
 
