@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-PARSER_VERSION = 11
+PARSER_VERSION = 12
 """Raise it when a parser reads the same bytes into different frames: cached profiles of other versions are read anew."""
 
 DEVICE_ALONE = "device_alone"

@@ -255,7 +255,7 @@ BACKWARD = pl.Schema({"backward": pl.UInt32, "forward": pl.UInt32})
 COUNTERS = pl.Schema({"time_ps": pl.Int64, "source": pl.UInt16, "process": pl.String, "series": pl.String, "value": pl.Float64})
 
 COUNTED = pl.Schema({"slice": pl.UInt32, "counter": pl.String, "value": pl.Float64})
-"""Hardware counters of ranges (`cuda_profiler_range`), by the profiler's own names."""
+"""Hardware counters of ranges (`cuda_profiler_range`, and kernels of XPlane files), by the profiler's own names."""
 
 MEMORY = pl.Schema(
     {

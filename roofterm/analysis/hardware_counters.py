@@ -1,4 +1,4 @@
-"""The work that hardware counters saw, where a profile recorded them (`cuda_profiler_range`): program rows "Total (HW)".
+"""The work that hardware counters saw, where recorded (`cuda_profiler_range`, XPlane counters): program rows "Total (HW)".
 
 FLOPs are those of the threads' own instructions, adds + multiplies + 2 fused multiply-adds of each type (Nsight Compute's
 roofline metrics; NERSC, roofline-on-nvidia-gpus). Products on tensor cores are other instructions and are not among them.

@@ -10,9 +10,13 @@ from roofterm.analysis.hardware_counters import NOT_COUNTED, STEP, counted_bytes
 from roofterm.analysis.study import Study
 from roofterm.results import DeviceInfo
 from roofterm_parsers import open_profile
-from roofterm_parsers.profile import COUNTED, Kind, Profile
+from roofterm_parsers.profile import COUNTED, Kind, Profile, Source
+from roofterm_parsers.xplane.reader import read
 from tests.build import Build
 from tests.reference import reference
+from tests.xspace import Plane, space
+
+US = 1_000_000
 
 
 def sass(op: str, unit: str = "smsp") -> str:
@@ -93,3 +97,15 @@ def test_a_profile_of_counters_alone() -> None:
     assert set(rows) == {"fp32", "fp16"}  # no double was executed
     assert rows["fp32"].calls == 77
     assert NOT_COUNTED in rows["fp32"].flags
+
+
+def test_counters_of_an_xplane_files_kernel_are_a_program_row() -> None:
+    """A kernel of 100 us, whose counters stand on a line of its name: 2 x 100 M fused operations in 100 us are 2 TFLOP/s."""
+    gpu = Plane("/device:GPU:0")
+    gpu.line("Stream #1(Kernel)", [gpu.event("k", 0, 100 * US)])
+    counters = {sass("ffma"): 100_000_000, "dram__bytes.sum": 40_000_000}
+    gpu.line("k", [gpu.event(name, 0, 100 * US, counter_value=value) for name, value in counters.items()], id=9)
+    profile = read(space(gpu), Source("t.xplane.pb", "xplane", "plain"), lambda size: None, cancelled=lambda: False)
+    [row] = [row for row in Study(profile).roofline().program if row.step == STEP]
+    assert (row.dtype, row.calls, row.flops, row.bytes, row.time_us) == ("fp32", 1, 200e6, {"hbm": 40e6}, 100)
+    assert row.flops_per_s == pytest.approx(2e12)

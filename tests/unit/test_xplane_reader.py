@@ -270,6 +270,9 @@ def test_a_line_of_a_kernels_counters_is_counted_and_no_work() -> None:
         ("/device:GPU:0 k", "misses", 5),
     ]
     assert (profile.slices["kind"] == int(Kind.KERNEL)).sum() == 1
+    # Both were counted over the same 10 ps, which are one range.
+    assert profile.counted.select("counter", "value").rows() == [("hits", 3), ("misses", 5)]
+    assert profile.counted["slice"].n_unique() == 1
 
 
 def test_the_devices_own_clock_stands_beside_the_aligned_times() -> None:

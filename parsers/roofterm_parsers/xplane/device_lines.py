@@ -52,7 +52,7 @@ def add_device_line(making: Making, plane: Plane, line: Line, device: int, modul
         add_event_rows(making, stats, ids)
         _add_steps(making, line, stats, ids, [texts[i] for i in code.of_event.tolist()], device)
     elif kind is Kind.COUNTED:
-        _add_counters(making, plane, line, stats, texts, code)
+        _add_counters(making, plane, line, stats, texts, code, ids)
     add_flows(making, line, stats)
     return bool(kinds.size) and kind in (None, Kind.KERNEL)
 
@@ -253,8 +253,23 @@ def _add_steps(making: Making, line: Line, stats: LineStats, ids: U32, names: li
         making.steps.append(Step(device, name, number, int(ids[row]), base + int(events.offset_ps[row]), int(events.dur_ps[row])))
 
 
-def _add_counters(making: Making, plane: Plane, line: Line, stats: LineStats, texts: list[str], code: Codes) -> None:
-    """Series of the events' names; a kernel's own counters (XProf's perf_counters) stand on a line of its name."""
+def _add_counters(making: Making, plane: Plane, line: Line, stats: LineStats, texts: list[str], code: Codes, ids: U32) -> None:
+    """Series of the events' names; a kernel's own counters (XProf's perf_counters) stand on a line of its name, each an event.
+
+    Those of one time were counted over one range, of which the first event is the slice.
+    """
+    rows = stats.rows("counter_value")
+    if rows.size:
+        spans = np.stack([line.events.offset_ps[rows], line.events.dur_ps[rows]], axis=1)
+        _, first, back = np.unique(spans, axis=0, return_index=True, return_inverse=True)
+        making.gather.add_rows(
+            "counted",
+            {
+                "slice": ids[rows][first][back.reshape(-1)],
+                "counter": pl.Series(texts).gather(code.of_event[rows]),
+                "value": stats.floats("counter_value")[rows],
+            },
+        )
     whose = plane.name if line.name in ("", "_counters_") else f"{plane.name} {line.name}"
     for stat, unit in (("% util", "% util"), ("counter_value", "")):
         rows = stats.rows(stat)

@@ -120,6 +120,7 @@ def _profile(
         tracks=pl.DataFrame(making.tracks, schema=TRACKS),
         names=gather.names_frame(),
         counters=gather.table("counters", "time_ps", "time_ps", zero_ps),
+        counted=gather.table("counted", "slice"),
         flows=gather.table("flows", "time_ps", "time_ps", zero_ps),
         devices=pl.DataFrame(devices, schema=DEVICES),
         steps=_steps(making.steps, zero_ps),
