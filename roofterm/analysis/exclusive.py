@@ -13,6 +13,8 @@ def exclusive(work: pl.DataFrame) -> pl.Series:
     """Time (ps) of each piece in which no other piece ran on its device."""
     start, end = work["start_ps"].to_numpy(), work["end_ps"].to_numpy()
     device = work["device"].to_numpy()
+    if start.size and np.all(device == device[0]) and np.all(end > start):
+        return pl.Series("exclusive_ps", _alone(start, end))
     alone_ps = np.zeros(start.size, np.int64)
     for number in np.unique(device):
         rows = np.flatnonzero((device == number) & (end > start))
@@ -28,16 +30,15 @@ def _alone(start: I64, end: I64) -> I64:
         outer = np.ones(start.size, np.bool_)
         reach = np.maximum.accumulate(end)
         np.greater_equal(start[1:], reach[:-1], out=outer[1:])
-        around = np.cumsum(outer) - 1
-        if np.all(end <= end[outer][around]):  # what lies inside another is never alone, and covers it once
-            fresh = np.where(outer, end - start, 0)
-            inner = np.flatnonzero(~outer)
-            if inner.size:
-                first, last = start[inner], end[inner]
-                begun = np.concatenate((first[:1], np.maximum.accumulate(last)[:-1]))
-                covered = np.maximum(last - np.maximum(first, begun), 0)
-                np.subtract.at(fresh, np.flatnonzero(outer)[around[inner]], covered)
-            return fresh
+        inner = np.flatnonzero(~outer)
+        around = np.flatnonzero(outer)[inner - np.arange(1, inner.size + 1)]
+        first, last = start[inner], end[inner]
+        if np.all(last <= end[around]):  # what lies inside another is never alone, and covers it once
+            alone_ps = end - start
+            begun = np.concatenate((first[:1], np.maximum.accumulate(last)[:-1]))
+            np.subtract.at(alone_ps, around, np.maximum(last - np.maximum(first, begun), 0))
+            alone_ps[inner] = 0
+            return alone_ps
     times = np.concatenate((start, end))
     change = np.concatenate((np.ones(start.size, np.int64), -np.ones(start.size, np.int64)))
     rows = np.arange(start.size)

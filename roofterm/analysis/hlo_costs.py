@@ -67,7 +67,8 @@ def on_device_clock(profile: Profile, work: pl.DataFrame) -> pl.DataFrame:
     start, end, own = (work[column].to_numpy() for column in ("start_ps", "end_ps", "own_ps"))
     length = end - start
     if told.all():
-        begin, ticks = clock["start_ps"].to_numpy()[rows], clock["dur_ps"].to_numpy()[rows]
+        among = slice(int(rows[0]), int(rows[-1]) + 1) if rows.size and np.all(np.diff(rows) == 1) else rows
+        begin, ticks = clock["start_ps"].to_numpy()[among], clock["dur_ps"].to_numpy()[among]
     else:
         begin = np.where(told, clock["start_ps"].to_numpy()[rows], start)
         ticks = np.where(told, clock["dur_ps"].to_numpy()[rows], length)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 import msgspec
+import numpy as np
 import polars as pl
 
 from roofterm.analysis.hlo_costs import on_device_clock
@@ -29,7 +30,9 @@ def transfers(profile: Profile) -> pl.DataFrame:
     pairs = _pairs(profile)
     if pairs.height == 0:
         return pl.DataFrame(schema=TRANSFERS)
-    ran = profile.hlo.filter(pl.col("op").is_in(pl.concat([pairs["start"], pairs["done"]]).implode())).unique("slice", keep="first")
+    ends = np.zeros(profile.hlo_ops.height, np.bool_)
+    ends[pl.concat([pairs["start"], pairs["done"]]).to_numpy()] = True
+    ran = profile.hlo[np.flatnonzero(ends[profile.hlo["op"].to_numpy()])].unique("slice", keep="first")
     taken = profile.slices[ran["slice"]]
     ran = ran.with_columns(
         device=profile.tracks["device"].gather(taken["track"]),
