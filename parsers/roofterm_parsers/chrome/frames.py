@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from roofterm_parsers.chrome.events import NULL
 from roofterm_parsers.chrome.memory import give_back
 
-_LARGE_ROWS = 100_000
+LARGE_ROWS = 300_000
+"""From so many rows on, what making a table leaves free is given back."""
 
 
 def nullable(values: NDArray[Any], missing: NDArray[np.bool_] | None = None) -> pl.Series:
@@ -39,6 +40,6 @@ def table(schema: pl.Schema, columns: Mapping[str, Any]) -> pl.DataFrame:
         given[name].alias(name).cast(dtype) if name in given else pl.Series(name, [None], dtype=dtype).new_from_index(0, rows)
         for name, dtype in schema.items()
     ]
-    if rows > _LARGE_ROWS:
+    if rows > LARGE_ROWS:
         give_back()
     return pl.DataFrame(series)

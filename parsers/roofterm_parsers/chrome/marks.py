@@ -12,7 +12,7 @@ from roofterm_parsers.chrome.axis import Axis
 from roofterm_parsers.chrome.codes import Columns
 from roofterm_parsers.chrome.context import Context
 from roofterm_parsers.chrome.events import NULL
-from roofterm_parsers.chrome.frames import nullable, table
+from roofterm_parsers.chrome.frames import LARGE_ROWS, nullable, table
 from roofterm_parsers.chrome.gathering import Gathered
 from roofterm_parsers.chrome.groups import FLOW_START, Group
 from roofterm_parsers.chrome.kinds import pair_names
@@ -61,9 +61,11 @@ def fill(context: Context, track: dict[str, U32]) -> None:
     marks, arrows, counters = _tables(context.gathered)
     if marks.rows:
         _fill_marks(context, marks.join(), track.pop(MARKS))
+    if marks.rows > LARGE_ROWS:
         give_back()
     if arrows.rows:
         _fill_arrows(context, arrows, track.pop(ARROWS))
+    if arrows.rows > LARGE_ROWS:
         give_back()
     if counters.rows:
         _fill_counters(context, counters.join())

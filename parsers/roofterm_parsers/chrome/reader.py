@@ -30,6 +30,8 @@ __all__ = ["ByteSource", "read"]
 
 ALONE_BYTES = 24 << 20
 """Text up to this size is decoded in this process: workers take a while to come up."""
+TIDIED_BYTES = 64 << 20
+"""Of less, nothing is given back while a profile is put together: the next step would take it from the system again."""
 MOST_WAITING = 8
 """Blocks that were decoded here and wait for one of a worker: then this process waits too."""
 _XLA_PROCESS = re.compile(rb'"name"\s*:\s*"(?:/host:CPU|[^"]{0,200}/device:[A-Za-z_]+:[0-9]+)')
@@ -87,6 +89,7 @@ class _Gathering:
         self._cancelled = cancelled
         self._decoder: Decoder | None = None
         self._begun = False
+        self._is_much = False
         self._own = Dictionaries()
         self._buffer = memoryview(bytearray(BUFFER_BYTES))
 
@@ -141,6 +144,7 @@ class _Gathering:
         """Give up what only decoding needs: what follows needs the memory."""
         self._decoder = None
         self._buffer = memoryview(b"")
+        self._is_much = self.gathered.bytes > TIDIED_BYTES
 
     def check(self) -> None:
         """Raise if loading is stopped, or takes too much memory."""
@@ -155,8 +159,9 @@ class _Gathering:
             )
 
     def check_and_tidy(self) -> None:
-        """As `check`; and give back what the last step left free."""
-        give_back()
+        """As `check`; and give back what the last step left free, if that is much."""
+        if self._is_much:
+            give_back()
         self.check()
 
     def _take_in(self, pool: Pool, dictionaries: list[Dictionaries], *, wait: bool) -> bool:
