@@ -123,7 +123,8 @@ def _units_of(study: Study, pieces: pl.DataFrame, chosen: Units) -> pl.Series:
 
 
 def _of_work(part: Selection, name: pl.Series) -> pl.DataFrame:
-    return part.work.select("slice", "step", name.alias("name"), time_ps=pl.col("end_ps") - pl.col("start_ps"))
+    """Own time: where ops lie inside others (a TPU's loops), what grew is told once, where it grew."""
+    return part.work.select("slice", "step", name.alias("name"), time_ps="own_ps")
 
 
 def _kernels(study: Study, part: Selection) -> pl.DataFrame:

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from roofterm.analysis.compare import compare
 from roofterm.analysis.scope import Scope
 from roofterm.analysis.study import Study
 from roofterm.report.columns import table_columns
@@ -162,3 +163,11 @@ def test_a_gap_is_told_by_the_python_thread_where_the_launching_line_is_silent()
     table = study(gpu, host).table("gap")
     # The device idles from 10 to 90 us: from 15 on Python loads data, on a thread that launches nothing.
     assert table.select("name", "total_us", "category").row(0) == ("$data.py:7 load", 80, "host_wait")
+
+
+def test_what_grew_inside_a_loop_is_told_once() -> None:
+    base, longer = (core(("while.1", "while", 0, 20 + grown), ("fusion.1", "loop fusion", 10, grown)) for grown in (60, 90))
+    changes = compare(study(base), study(longer)).changes
+    kernels = {row["name"]: row["change"] for row in changes.filter(pl.col("level") == "kernel").iter_rows(named=True)}
+    assert kernels["fusion.1"] == 30
+    assert kernels.get("while.1", 0) == 0
