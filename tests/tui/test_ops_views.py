@@ -109,6 +109,16 @@ def test_a_profile_has_the_tables_that_it_has_rows_for():
     assert not {"hlo", "framework", "kernel", "gap"} & set(views_of(open_profile(CPU, cache=False), works=False))
 
 
+async def test_a_launch_leads_to_the_slices_of_its_kernel():
+    app = RooftermApp([str(SAMPLE)])
+    async with app.run_test(size=(100, 24)) as pilot:
+        await opened(pilot)
+        await press(pilot, "3 v")
+        name = first_row(pilot)[1:20].strip()
+        await press(pilot, "4")
+        assert name[:12] in screen_text(pilot)
+
+
 async def test_a_tpus_overview_says_duty_cycle_and_input_and_leads_to_all_of_it():
     app = RooftermApp([str(TPU)])
     async with app.run_test(size=(100, 30)) as pilot:

@@ -102,6 +102,8 @@ class OpsPage(TablePage):
 
     def selection(self) -> Selection | None:
         row = self.table.row()
+        if row is not None and self.by == "launch":
+            return Selection("kernel", str(row["name"]))  # of which it is one way of launching
         return None if row is None or self.by in NAMELESS else Selection(self.by, str(row["name"]), op=row.get("launched_by"))
 
     def details(self) -> Details | None:
