@@ -11,6 +11,7 @@ from textual.app import ComposeResult
 from textual.events import Resize
 
 from roofterm.analysis.filters import parse
+from roofterm.glossary import glossary
 from roofterm.results import Finding, HostBalance, LaunchPath, PhaseTime, Roofline, XlaOverview
 from roofterm.text.units import count
 from roofterm.tui.columns import NOUNS, columns_of
@@ -72,7 +73,7 @@ class OverviewPage(Page):
             whole = self.key(state) == self.key(ViewState()) and self.explorer.baseline is None
             if whole and self.opened.figures_key is not None:
                 await desk.ask(self._keep)
-            self.run_worker(desk.ask(self._look_ahead), group="ahead")
+            self.run_worker(self._look_ahead(), group="ahead")
         self._draw_lines()
 
     def focus_target(self) -> LineWidget:
@@ -169,10 +170,14 @@ class OverviewPage(Page):
         """Keep what is shown for the next time that this profile is opened."""
         keep_figures(self.opened.figures_key, figures_of(self.opened.study))
 
-    def _look_ahead(self) -> None:
-        """Work out the table that is looked at next, unless that would keep others waiting."""
+    async def _look_ahead(self) -> None:
+        """Work out what is looked at next, one thing after the other, unless it would keep the next question waiting."""
+        study, by, desk = self.opened.study, self.opened.first_table, self.explorer.app_.desk
+        await desk.ask(glossary)
         if self._kernels is not None and self._kernels.frame.height < LARGE_ROWS:
-            self.opened.study.table(self.opened.first_table, self.scope(ViewState(), "all"))
+            await desk.ask(lambda: study.table(by, self.scope(ViewState(), "all")))
+            if self.opened.steps:
+                await desk.ask(lambda: study.phase_times([]))
 
     def _known(self, judged: Judged | None) -> Facts:
         """What is there already, and with it what is judged."""

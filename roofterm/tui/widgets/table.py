@@ -4,6 +4,7 @@ rows scroll as a hundred do.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from textual.strip import Strip
 
 from roofterm.text.units import UNKNOWN
 from roofterm.tui.messages import EdgeReached, RowHighlighted
+from roofterm.tui.row_book import MOST_FRAMES
 from roofterm.tui.state import Sort
 from roofterm.tui.widgets.line_widget import LineWidget, Piece, aligned, name_cell, strip_of
 from roofterm.tui.widgets.lines import under
@@ -52,6 +54,7 @@ class VirtualTable(LineWidget, can_focus=True):
         self._least_name = least_name
         self._keeps_cursor = keeps_cursor
         self._name_width = 0
+        self._longest: OrderedDict[tuple[int, str], tuple[pl.DataFrame | Records, int]] = OrderedDict()
         self._window: tuple[tuple[int, int, int, int], list[tuple[Any, ...]]] | None = None
         self._placed: tuple[tuple[int, int], list[Placed]] | None = None
 
@@ -69,7 +72,7 @@ class VirtualTable(LineWidget, can_focus=True):
         if columns is not self.columns and [c.key for c in columns] != [c.key for c in self.columns]:
             self.skipped = 0
         if source is not self.source or not self.columns or columns[0].key != self.columns[0].key:
-            self._name_width = min(_longest(source, columns[0].key), LONGEST_NAME) + 2 if columns else 0
+            self._name_width = min(self._longest_of(source, columns[0].key), LONGEST_NAME) + 2 if columns else 0
         self.source, self.columns, self.order, self.sort = source, columns, order, sort
         self._forget()
         self.cursor = max(0, min(cursor, len(order) - 1))
@@ -270,6 +273,15 @@ class VirtualTable(LineWidget, can_focus=True):
             return self.source.values(ids, keys) if self.source else []
         rows = self.source.select(list(dict.fromkeys(keys)))[ids].rows(named=True)
         return [tuple(row[name] for name in keys) for row in rows]
+
+    def _longest_of(self, source: pl.DataFrame | Records, column: str) -> int:
+        """Characters of a column's longest text; counted once for each of the sources shown last."""
+        key = (id(source), column)  # no other source has it as long as this one is kept
+        found = self._longest.pop(key, None) or (source, _longest(source, column))
+        self._longest[key] = found
+        if len(self._longest) > MOST_FRAMES:
+            self._longest.popitem(last=False)
+        return found[1]
 
     def _forget(self) -> None:
         self._window = None
