@@ -51,7 +51,8 @@ def summed(items: pl.DataFrame, by: Sequence[str], figures: Sequence[str] | None
     """
     figures = figures_of(items) if figures is None else figures
     tally = TALLY_OF_TALLIES if TALLIED in items.columns else TALLY_OF_ITEMS
-    sums = [_sum(name, items[name].null_count(), items.height) for name in figures]
+    unknown = {name: items[name].null_count() for name in figures}
+    sums = [_sum(name, unknown[name]) for name in figures if unknown[name] < items.height]
     rows = items.group_by(by, maintain_order=True).agg(
         pl.col("time_ps", "rate_ps").sum(),
         *sums,
@@ -65,7 +66,8 @@ def summed(items: pl.DataFrame, by: Sequence[str], figures: Sequence[str] | None
         fast_algorithm=pl.col("fast_algorithm").any(),
         **tally,
     )
-    return rows.with_columns(pl.col("flops_from", "bytes_from").cast(pl.String).fill_null("none"))
+    absent = [pl.lit(None, dtype=items.schema[name]).alias(name) for name in figures if unknown[name] == items.height]
+    return rows.with_columns(pl.col("flops_from", "bytes_from").cast(pl.String).fill_null("none"), *absent)
 
 
 def over_roof() -> pl.Expr:
@@ -122,12 +124,10 @@ def _same(name: str) -> pl.Expr:
     return pl.when(pl.col(name).n_unique() == 1).then(pl.col(name).first()).alias(name)
 
 
-def _sum(name: str, unknown: int, height: int) -> pl.Expr:
-    """The sum of a figure of which so many values are unknown."""
+def _sum(name: str, unknown: int) -> pl.Expr:
+    """The sum of a figure of which so many values, but not all, are unknown."""
     if unknown == 0:
         return pl.col(name).sum()
-    if unknown == height:
-        return pl.col(name).first()
     return pl.when(pl.col(name).is_not_null().any()).then(pl.col(name).sum()).alias(name)
 
 

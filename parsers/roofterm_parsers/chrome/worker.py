@@ -24,11 +24,11 @@ NICENESS = 5
 
 def run(memory: int, slot_bytes: int) -> None:
     """Decode what comes on standard input until it ends. `memory`: descriptor of the shared memory."""
-    os.nice(NICENESS)
     gc.disable()
     from roofterm_parsers.chrome.decoding import Decoder
     from roofterm_parsers.chrome.transport import packed
 
+    os.nice(NICENESS)  # not before: until it has come up, its parent does alone what it is for
     decoder: Decoder | None = None
     tasks, answers = sys.stdin.buffer, sys.stdout.buffer
     with mmap.mmap(memory, 0) as shared, memoryview(shared) as view:
