@@ -50,7 +50,7 @@ def misaligned_gemms(e: Evidence) -> Finding | None:
     stake = float(off["won_ps"].sum())
     if e.pct(stake) < LEAST_PCT:
         return None
-    worst = off.group_by("op_text", "dims", "multiple").agg(
+    worst = off.group_by("op_text", "dims", "multiple", maintain_order=True).agg(
         pl.len(), pl.col("time_ps").sum(), pl.col("won_ps").sum(), pl.col("sizes").first()
     )
     top = worst.sort("won_ps", "dims", descending=[True, False]).row(0, named=True)
@@ -78,7 +78,9 @@ def _products(e: Evidence) -> pl.DataFrame:
     """Products of the spans with shapes: name, dims, time_ps, exclusive_ps, share (of the roof), sizes [M, K, N], multiple, aligned."""
     inside = e.pieces.filter(pl.col("inside_ps") > 0).group_by("item").agg(pl.col("exclusive_ps", "critical_ps").sum())
     items = e.bounded.items.filter(pl.col("category") == int(Category.GEMM))
-    items = items.select("item", "signature", "name", "dtype", "bound_s", "time_ps").join(inside, on="item", how="inner")
+    items = items.select("item", "signature", "name", "dtype", "bound_s", "time_ps").join(
+        inside, on="item", how="inner", maintain_order="left"
+    )
     items = items.filter(pl.col("signature").is_not_null() & pl.col("bound_s").is_not_null() & (pl.col("time_ps") > 0))
     items = items.with_columns(
         dims=e.study.joined.signatures["dims"].gather(items["signature"]), op_text=e.study.joined.names["text"].gather(items["name"])
