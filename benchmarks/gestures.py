@@ -105,7 +105,7 @@ def of_a_job(baseline: str) -> tuple[Gesture, ...]:
         _row("compare", "B", baseline, ENTER),
         Gesture("compare: next level", ("v",)),
         Gesture("compare: last and first row", ("g", "G")),
-        Gesture("table with a baseline: page down", (PAGE_DOWN,), before=("3",)),
+        Gesture("table with a baseline: last and first row", ("g", "G"), before=("3",)),
         _row("table with a baseline"),
         Gesture("screens: ranks, compare and ops in turn", ("7", "\t", "\t", "\t", "3"), before=("7", "\t", "\t", "\t", "3")),
     )

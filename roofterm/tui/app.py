@@ -9,7 +9,7 @@ import gc
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -17,7 +17,7 @@ import msgspec
 from rich.console import RenderableType
 from rich.style import Style
 from textual._compositor import CompositorUpdate
-from textual.app import App, SystemCommand
+from textual.app import App, ScreenStackError, SystemCommand
 from textual.binding import BindingType
 from textual.command import CommandPalette
 from textual.driver import Driver
@@ -287,7 +287,8 @@ class RooftermApp(App[None]):
             yield
         finally:
             self._cells.release()
-            self._display(self.screen, DrawnBefore())
+            with suppress(ScreenStackError):  # the program has ended meanwhile
+                self._display(self.screen, DrawnBefore())
 
     def next_theme(self) -> str:
         """Go to the next theme; without colours there is only one."""

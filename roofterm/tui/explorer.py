@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Literal, cast
 
@@ -30,6 +29,7 @@ from roofterm.tui.opened import Opened
 from roofterm.tui.page import Page
 from roofterm.tui.screens.too_small import TooSmall
 from roofterm.tui.state import History, Selection, ViewState, changed, cleared, cycled, is_limited, limits_text
+from roofterm.tui.turning import turn_to
 from roofterm.tui.widgets.filter_bar import PROMPT_CELLS, FilterBar
 from roofterm.tui.widgets.footer import Footer
 from roofterm.tui.widgets.header import Header, Tabs
@@ -45,9 +45,6 @@ DETAIL_PAUSE_SECONDS = 0.03
 EXPORT = "export"
 STOPPABLE = ("load-", "pick", "command", "words", EXPORT)
 """groups of workers, by how their names begin, that `stop` ends"""
-
-PATIENCE_SECONDS = 0.15
-"""How long the earlier screen may stay while the next one is asked for."""
 
 
 class Explorer(Screen[None], inherit_bindings=False):
@@ -172,7 +169,7 @@ class Explorer(Screen[None], inherit_bindings=False):
             page.show(self.state)
         else:
             with self.app_.drawn_at_once():
-                await self._turn_to(page)
+                await turn_to(self, page)
         if not self.query_one(FilterBar).has_class("-open"):
             self.set_focus(page.focus_target(), scroll_visible=False)
         self._screen_shown = self.state.screen
@@ -192,27 +189,6 @@ class Explorer(Screen[None], inherit_bindings=False):
         ahead, self._keys_ahead = self._keys_ahead, []
         for event in ahead:
             self.app.post_message(Key(event.key, event.character))
-
-    async def _turn_to(self, page: Page) -> None:
-        """Bring a page in the place of the one shown."""
-        if page.DRAWS_UNSEEN:
-            await self._answered(page)
-        for other in self.query(Page):
-            other.display = other is page
-        if not page.DRAWS_UNSEEN:
-            await self._answered(page)
-        drawn = asyncio.Event()
-        self.call_after_refresh(drawn.set)
-        with suppress(TimeoutError):
-            await asyncio.wait_for(drawn.wait(), PATIENCE_SECONDS)
-
-    async def _answered(self, page: Page) -> None:
-        """Until the page has what it shows, but not for long: so a new screen is sent once, and not empty before."""
-        asking = page.show(self.state)
-        if asking is not None:
-            waiting = asyncio.ensure_future(asking.wait())
-            waiting.add_done_callback(lambda done: done.cancelled() or done.exception())  # a fault is the worker's to report
-            await asyncio.wait({waiting}, timeout=PATIENCE_SECONDS)
 
     # What is said below
 
