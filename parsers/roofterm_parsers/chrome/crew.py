@@ -34,7 +34,7 @@ _ENVIRONMENT = {
 
 
 class Crew:
-    """Processes that decode blocks. Whoever starts one closes it, or gives it to a `Pool`, which does; to close it twice is no harm."""
+    """Processes that decode blocks. Whoever starts one closes it; to close it twice is no harm."""
 
     def __init__(self, count: int) -> None:
         """Raises OSError where the system has no process, no descriptor or no memory left for it."""
@@ -42,7 +42,7 @@ class Crew:
         self.memory = _shared_memory(self.slots * SLOT_BYTES)
         self.map = mmap.mmap(self.memory, self.slots * SLOT_BYTES)
         self.processes: list[subprocess.Popen[bytes]] = []
-        self._closed = False
+        self._dismissed = self._closed = False
         try:
             for _ in range(count):
                 arguments = [str(self.memory), str(SLOT_BYTES)]
@@ -58,15 +58,23 @@ class Crew:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
 
-    def close(self) -> None:
-        """End the processes, whatever they are at; returns when they are gone."""
-        if self._closed:
+    def dismiss(self) -> None:
+        """End the processes, whatever they are at, and give up the memory, without waiting until they are gone: `close` does that."""
+        if self._dismissed:
             return
-        self._closed = True
-        processes.stop(self.processes)
+        self._dismissed = True
+        for process in self.processes:
+            process.kill()
         with suppress(BufferError):  # a column still points into it; it goes with the column
             self.map.close()
         os.close(self.memory)
+
+    def close(self) -> None:
+        """Dismiss the processes; returns when they are gone."""
+        self.dismiss()
+        if not self._closed:
+            self._closed = True
+            processes.stop(self.processes)
 
 
 def _shared_memory(size: int) -> int:

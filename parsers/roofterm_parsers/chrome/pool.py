@@ -29,7 +29,7 @@ class Task:
 
 
 class Pool:
-    """Slots of shared memory, and the processes that work in them. Use as a context: nothing outlives it, nor the crew."""
+    """Slots of shared memory, and the processes that work in them. Use as a context: at its end the crew is dismissed."""
 
     def __init__(self, crew: Crew, *, path: str, cancelled: Callable[[], bool]) -> None:
         self._path = path
@@ -53,7 +53,7 @@ class Pool:
         self._tasks.clear()
         self._queues = []
         self._view.release()
-        self._crew.close()
+        self._crew.dismiss()
 
     def is_ready(self) -> bool:
         """Whether a worker has come up. Does not wait."""

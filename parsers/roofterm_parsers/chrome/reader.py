@@ -8,7 +8,8 @@ from __future__ import annotations
 import gc
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from roofterm_parsers.chrome import header
@@ -56,7 +57,7 @@ def read(
     can tell. Raises ProfileError if the text is no trace or has nothing on a time axis, TooLarge if it would take more than
     `max_memory` bytes, Interrupted if `cancelled()`.
     """
-    with _collector_off():
+    with _collector_off(), ExitStack() as at_end:
         splitter = Splitter(stream, source.path, report, cancelled)
         top, _ = header.top_level(splitter.header, [])
         gathering = _Gathering(splitter, source, max_memory, cancelled, xla=header.is_xla(top))
@@ -64,7 +65,7 @@ def read(
             gathering.alone(ALONE_BYTES)
         if not gathering.done:
             keep_freed()
-            gathering.with_workers(workers)
+            gathering.with_workers(workers, at_end)
         gathering.alone(None)
         gathering.forget_how()
         gathered = gathering.gathered
@@ -99,11 +100,12 @@ class _Gathering:
             size = self._block_here()
             most_bytes = None if most_bytes is None else most_bytes - size
 
-    def with_workers(self, workers: int | Crew | None) -> None:
-        """Decode in worker processes and in this one to the end; does nothing where there are none."""
+    def with_workers(self, workers: int | Crew | None, at_end: ExitStack) -> None:
+        """Decode in worker processes and in this one to the end; does nothing where there are none. `at_end` waits for their ends."""
         crew = workers if isinstance(workers, Crew) else _started(workers_beside() if workers is None else workers)
         if crew is None:
             return
+        at_end.callback(crew.close)
         with Pool(crew, path=self._source.path, cancelled=self._cancelled) as pool:
             dictionaries = [*(Dictionaries() for _ in crew.processes), self._own]
             while not self.done and not pool.is_ready():
@@ -121,6 +123,7 @@ class _Gathering:
                     self._beside(pool)
                 else:
                     self._take_in(pool, dictionaries, wait=True)
+            import_module("roofterm_parsers.chrome.assembling")  # while the workers are at the last blocks
             self._take_in_all(pool, dictionaries)
 
     def _hand_over(self, pool: Pool, slot: memoryview, dictionaries: list[Dictionaries]) -> None:
