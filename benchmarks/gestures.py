@@ -64,7 +64,6 @@ OF_ONE_PROFILE = (
     Gesture("timeline: zoom in", ("+",), before=("4",)),
     Gesture("timeline: pan, zoomed in", ("h",)),
     Gesture("timeline: next slice", (RIGHT,)),
-    Gesture("timeline: next slice of the name", ("n",)),
     Gesture("timeline: zoom out", ("-",)),
     Gesture("timeline: pan, whole profile half shown", ("l", "h"), before=("0", "+")),
     _row("timeline", "0"),

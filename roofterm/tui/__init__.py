@@ -6,5 +6,5 @@ after a drawing the next one may follow, of the two or three that a screen takes
 
 import os
 
-os.environ.setdefault("ESCDELAY", "25")
+os.environ.setdefault("ESCDELAY", "15")
 os.environ.setdefault("TEXTUAL_FPS", "120")

@@ -12,7 +12,7 @@ from textual.drivers.linux_driver import LinuxDriver
 READ_BYTES = 4096
 LOOK_SECONDS = 0.1
 """between two looks whether the program ends"""
-ESCAPE_SECONDS = 0.03
+ESCAPE_SECONDS = 0.02
 """after which what has come of a sequence is taken for the keys themselves; a terminal sends a sequence in one piece"""
 
 
