@@ -104,7 +104,8 @@ class Writer:
         if self.facts.devices or self.facts.summary.kernels:
             launches = self.duty() if self.facts.xla is not None and self.facts.xla.hardware == "TPU" else self.launches()
             head = [self.health(), self.device(), self.step(), self.busy(), *self.breakdown()]
-            tail = [launches, *(self.waits() if not self.facts.of_xla else []), self.communication()]
+            linked = self.facts.launch_path is not None and self.facts.launch_path.launches > 0
+            tail = [launches, *(self.waits() if linked or not self.facts.of_xla else []), self.communication()]
         else:
             head = [self.health(), self.device(), self.step(), self.host(), *self.host_phases()]
             tail = [self.communication()]
@@ -162,8 +163,9 @@ class Writer:
             return self._line(
                 "time", [(span, self.p.strong), (self.dot + "no steps are marked in this profile", self.p.muted)], Target("timeline")
             )
-        slowest = f"slowest {short_step(d.slowest or '')} {duration_us(d.slowest_us)}"
-        parts = [f"p99 {duration_us(d.p99_us)}", slowest, f"{d.counted} of {d.steps} {d.counted_as}"]
+        name, counted = short_step(d.slowest or ""), f"{d.counted} of {d.steps} {d.counted_as}"
+        spread = [f"p99 {duration_us(d.p99_us)}", f"slowest {name} {duration_us(d.slowest_us)}"]
+        parts = [*(spread if d.counted > 1 else [name]), counted]
         line = self._parts("step", (f"p50 {duration_us(d.p50_us)}", self.p.strong), parts, Target("steps"))
         spark = sparkline([row.dur_us for row in self.facts.steps], self.width - pieces_width(line.pieces) - 3, self.look)
         return Line([*line.pieces, ("  " + spark, self.p.accent)], line.target) if spark else line

@@ -1,6 +1,6 @@
-"""Pictures of the screens that are most looked at, at three sizes: a change of looks must be wanted.
+"""Pictures of every screen in colour, at four sizes: a change of looks must be wanted.
 
-The screens of findings, ranks, memory and comparisons also stand as text: at four sizes, without colour and in ASCII.
+All also stand as text, at the same sizes, without colour and in ASCII.
 After a wanted change: `pytest tests/tui/test_snapshots.py --snapshot-update`, and look at every picture that changed.
 """
 
@@ -15,6 +15,8 @@ SCREENS = {
     "roofline": ("roofline", "n"),
     "ops": ("ops", "j"),
     "timeline": ("timeline", "+ j right"),
+    "steps": ("steps", "j"),
+    "device": ("device", "j"),
     "help": ("ops", "?"),
     "findings": ("findings", "j"),
     "ranks": ("ranks", "k"),
@@ -23,8 +25,8 @@ SCREENS = {
 }
 """By the name of the picture: the screen and the keys pressed there."""
 
-PICTURED = [(80, 24), (120, 40), (200, 60)]
-AS_TEXT = ("findings", "ranks", "memory", "compare")
+ALONE = ("findings", "ranks", "memory", "compare", "help")
+"""Those that are asked for as the first; the others follow one another, as in use."""
 LOOKS = {"no colour": COLOURLESS, "ascii": ASCII}
 
 
@@ -40,7 +42,7 @@ async def arrive(pilot, name: str) -> None:
     await settled(pilot)
 
 
-@pytest.mark.parametrize("size", PICTURED, ids=size_name)
+@pytest.mark.parametrize("size", SIZES, ids=size_name)
 @pytest.mark.parametrize("name", SCREENS)
 def test_screen_looks_as_before(snap_compare, name, size):
     async def shown(pilot) -> None:
@@ -52,8 +54,18 @@ def test_screen_looks_as_before(snap_compare, name, size):
 
 @pytest.mark.parametrize("look", LOOKS)
 @pytest.mark.parametrize("size", SIZES, ids=size_name)
-@pytest.mark.parametrize("name", AS_TEXT)
+@pytest.mark.parametrize("name", ALONE)
 async def test_screen_reads_as_before(snapshot, name, size, look):
     async with explorer(size, "", LOOKS[look]) as pilot:
         await arrive(pilot, name)
         assert screen_text(pilot) == snapshot
+
+
+@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize("size", SIZES, ids=size_name)
+async def test_screens_one_after_the_other_read_as_before(snapshot, size, look):
+    async with explorer(size, "", LOOKS[look]) as pilot:
+        for name in SCREENS:
+            if name not in ALONE:
+                await arrive(pilot, name)
+                assert screen_text(pilot) == snapshot(name=name)

@@ -14,6 +14,9 @@ from roofterm.tui.widgets.line_widget import LineWidget, Piece, pieces_width
 SHORT = {"timeline": "Time", "findings": "Find"}
 """Titles by screen where the whole ones leave no room for all tabs."""
 
+SHORTER = {**SHORT, "memory": "Mem", "device": "Dev"}
+"""And where these leave none either."""
+
 TIGHT = 3
 """letters of the other titles from which on every cell counts"""
 
@@ -63,7 +66,7 @@ class Tabs(LineWidget):
 
     def render_line(self, y: int) -> Strip:
         pieces: list[Piece] = []
-        for titles, letters, margin in (({}, 99, 1), ({}, 99, 0), (SHORT, 99, 0), (SHORT, 4, 0), (SHORT, 3, 0), (SHORT, 0, 0)):
+        for titles, letters, margin in (({}, 99, 1), ({}, 99, 0), (SHORT, 99, 0), (SHORTER, 99, 0), (SHORTER, 3, 0), (SHORTER, 0, 0)):
             pieces = self._pieces(titles, letters, " " * margin)
             if pieces_width(pieces) <= self.size.width:
                 break
