@@ -80,7 +80,8 @@ def begin(args: Arguments) -> Reading | None:
     """
     if not hasattr(args, "no_cache") or args.command is OPEN:
         return None
-    path = args.paths[0] if len(args.paths) == 1 and (args.no_cache or not _is_kept(args.paths[0])) else None
+    alone = args.paths[0] if len(args.paths) == 1 and os.path.isfile(args.paths[0]) else None
+    path = alone if alone is None or args.no_cache or not _is_kept(alone) else None
     crew = _crew_for(path) if path is not None else None
     try:
         import_numpy()
