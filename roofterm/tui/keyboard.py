@@ -17,6 +17,17 @@ ESCAPE_SECONDS = 0.02
 
 
 class PromptDriver(LinuxDriver):
+    def _sigcont_application(self, *_: object) -> None:
+        """Draw on the terminal again, unless the program ends: one that goes away sends SIGCONT right after SIGHUP.
+
+        Textual would start the threads of the terminal a second time, and the program would wait for the first ones for ever.
+        """
+        if self._app._exit:
+            return
+        if not self._must_signal_resume:  # stopped from outside, so that nothing was given back
+            self.suspend_application_mode()
+        super()._sigcont_application()
+
     def run_input_thread(self) -> None:
         """Read what is typed until the program ends."""
         parser = XTermParser(self._debug)

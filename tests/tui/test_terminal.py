@@ -239,12 +239,18 @@ def test_no_mouse_mode_is_ever_set_and_all_modes_are_taken_back(terminals):
     assert terminal.sent.rfind(b"\x1b[?25h") > terminal.sent.rfind(b"\x1b[?25l")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=["SIGTERM", "SIGHUP"])
-def test_ended_from_outside_it_gives_the_terminal_back(terminals, number):
+@pytest.mark.parametrize(
+    "numbers",
+    [(signal.SIGTERM,), (signal.SIGHUP,), (signal.SIGHUP, signal.SIGCONT), (signal.SIGCONT, signal.SIGTERM)],
+    ids=["SIGTERM", "SIGHUP", "a connection that is lost", "after it was continued"],
+)
+def test_ended_from_outside_it_gives_the_terminal_back(terminals, numbers):
+    """What a terminal that goes away sends is SIGHUP and then SIGCONT."""
     terminal = Pty(80, 24)
     terminals.append(terminal)
     eventually(terminal.screen, r"health")
-    os.kill(terminal.child.pid, number)
+    for number in numbers:
+        os.kill(terminal.child.pid, number)
     terminal.child.expect(pexpect.EOF)
     terminal.sent += terminal.child.before or b""
     terminal.child.close()
