@@ -168,7 +168,7 @@ class Writer:
         parts = [*(spread if d.counted > 1 else [name]), counted]
         line = self._parts("step", (f"p50 {duration_us(d.p50_us)}", self.p.strong), parts, Target("steps"))
         spark = sparkline([row.dur_us for row in self.facts.steps], self.width - pieces_width(line.pieces) - 3, self.look)
-        return Line([*line.pieces, ("  " + spark, self.p.accent)], line.target) if spark else line
+        return Line([*line.pieces, ("  " + spark, self.p.accent)], line.target) if spark and d.steps > 1 else line
 
     def busy(self) -> Line:
         d, s = self.facts.digest, self.facts.summary

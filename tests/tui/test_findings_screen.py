@@ -91,6 +91,17 @@ async def test_without_findings_it_is_said():
         assert "Nothing found that would be worth the time" in screen_text(pilot)
 
 
+async def test_enter_on_a_doubt_about_the_whole_file_tells_it_in_full():
+    class Doubtful(FakeStudy):
+        def findings(self, scope=None):
+            return [Finding("profile-unusable", "medium", "work is missing", None, None, {}, "record again", {"view": "overview"})]
+
+    async with explorer((80, 24), "6 enter", study=Doubtful()) as pilot:
+        assert "Is the profile whole" in screen_text(pilot)
+        await press(pilot, "escape 1")
+        assert "to be read with care" in screen_text(pilot)
+
+
 async def test_findings_sort_by_what_is_at_stake_and_back():
     async with explorer((80, 24), "6 r") as pilot:
         assert screen_lines(pilot)[3].lstrip(">").strip().startswith("the host waits")

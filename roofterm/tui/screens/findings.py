@@ -99,7 +99,9 @@ class FindingsPage(TablePage):
         finding = self._finding()
         if finding is None:
             self.explorer.notice("nothing is found here")
-        elif (target := target_of(finding, self.opened.first_table)).screen not in self.opened.pages:
+        elif (target := target_of(finding, self.opened.first_table)).screen == "overview":
+            self.explorer.show_details()  # it speaks of the whole file: no other screen shows more of it
+        elif target.screen not in self.opened.pages:
             self.explorer.action_screen(target.screen)
         else:
             self.explorer.follow(target)

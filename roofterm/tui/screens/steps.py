@@ -105,9 +105,6 @@ class StepsPage(TablePage):
     def on_resize(self, event: Resize) -> None:
         self.call_after_refresh(self._fit)
 
-    def restyle(self) -> None:
-        self.query_one(StepPanel).restyle()
-
     def _place_of_row(self) -> int | None:
         """The place, among the profile's steps, of the row under the cursor."""
         row = self.table.row()
