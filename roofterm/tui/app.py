@@ -277,7 +277,8 @@ class RooftermApp(App[None]):
     def draw_anew(self) -> None:
         """Send the whole screen, whatever the terminal shows."""
         self._cells.forget()
-        self.screen.refresh()
+        with suppress(ScreenStackError):  # nothing is shown yet
+            self.screen.refresh()
 
     @contextmanager
     def drawn_at_once(self) -> Iterator[None]:
