@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from roofterm.analysis.study import Study
 
 Mask = NDArray[np.bool_]
-ROWS_AT_ONCE = 20_000
+ROWS_AT_ONCE = 5_000
 
 
 def _parquet(study: Study, chosen: Mask, file: IO[bytes]) -> None:
