@@ -16,6 +16,7 @@ from roofterm_parsers.abreast_worker import LENGTH, Answer, Task, frames_from
 from roofterm_parsers.errors import ProfileError, TooLarge
 from roofterm_parsers.inputs import Input
 from roofterm_parsers.profile import Profile
+from roofterm_parsers.records import HostNames
 from roofterm_parsers.progress import Tracker
 
 LEAST_BYTES = 48 << 20
@@ -48,7 +49,7 @@ def count_for(files: Sequence[Input], max_memory: int, workers: int | None) -> i
 
 
 def read_abreast(
-    files: Sequence[Input], tracker: Tracker, *, count: int, left: Callable[[], int], device_alone: bool
+    files: Sequence[Input], tracker: Tracker, *, count: int, left: Callable[[], int], device_alone: bool | HostNames
 ) -> Iterator[tuple[int, Outcome]]:
     """The number of each file and its profile, or why there is none, as they come.
 
@@ -90,7 +91,7 @@ class _Reader:
         self._told = 0
         self._came_up = False
 
-    def begin(self, number: int, file: Input, *, max_memory: int, device_alone: bool) -> None:
+    def begin(self, number: int, file: Input, *, max_memory: int, device_alone: bool | HostNames) -> None:
         """Have a file read."""
         self.number, self._file, self._told, self.busy = number, file, 0, True
         task = msgspec.to_builtins(Task(file, max(max_memory, 1), device_alone))

@@ -23,6 +23,7 @@ from roofterm_parsers.errors import ProfileError, TooLarge
 from roofterm_parsers.inputs import Input
 from roofterm_parsers.profile import Profile, Source, Warning
 from roofterm_parsers.progress import Progress, Tracker
+from roofterm_parsers.records import HostNames
 
 LENGTH = struct.Struct("<Q")
 
@@ -30,7 +31,7 @@ LENGTH = struct.Struct("<Q")
 class Task(msgspec.Struct, frozen=True):
     file: Input
     max_memory: int
-    device_alone: bool
+    device_alone: bool | HostNames
 
 
 class Kept(msgspec.Struct, frozen=True):

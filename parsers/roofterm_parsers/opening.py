@@ -22,7 +22,7 @@ from roofterm_parsers.memory_limit import default_limit_bytes
 from roofterm_parsers.progress import Progress, Tracker
 from roofterm_parsers.ranks import assign_ranks, missing_ranks
 from roofterm_parsers.reading import look_into, read_input
-from roofterm_parsers.records import DEVICE_ALONE, Warning
+from roofterm_parsers.records import DEVICE_ALONE, HostNames, Warning
 
 if TYPE_CHECKING:
     from roofterm_parsers.abreast import Outcome
@@ -46,7 +46,7 @@ def open_profile(
     cache: bool = True,
     max_memory: int | None = None,
     workers: int | Crew | None = None,
-    device_alone: bool = False,
+    device_alone: bool | HostNames = False,
 ) -> Profile:
     """Read a profile from a file, a folder, a quoted glob, "-" (standard input), a URL, or a list of these.
 
@@ -55,7 +55,8 @@ def open_profile(
     found again. `max_memory` (bytes) bounds what may be taken; by default 60 % of what is free in the container.
     `workers`: how many processes decode large JSON beside this one, by default one for each other core that it may use; or a crew of
     them that was started before. `device_alone`: where a
-    TPU's XPlane profile is not kept yet, read its devices' lines without the host's, and do not keep it.
+    TPU's XPlane profile is not kept yet, read its devices' lines without the host's, and do not keep it. Figures of the devices are
+    those of the whole profile: with True those that XProf gives too, with the names by which a host may tell more of them all others.
 
     Of a folder with several runs the newest is opened, and a warning names the others; `Source.metadata["runs"]` lists
     them all. A bad file among several is left out with a warning that names it. Raises ProfileError, with a sentence for
@@ -104,7 +105,7 @@ def _from_cache_or_files(found: Found, tracker: Tracker, *, use_cache: bool, rea
     return profile
 
 
-def _read(inputs: Sequence[Input], tracker: Tracker, *, max_memory: int, workers: int | Crew | None, device_alone: bool) -> Profile:
+def _read(inputs: Sequence[Input], tracker: Tracker, *, max_memory: int, workers: int | Crew | None, device_alone: bool | HostNames) -> Profile:
     parts: dict[int, Profile] = {}
     flaws: dict[int, str] = {}
     taken = 0
@@ -146,7 +147,7 @@ def _read(inputs: Sequence[Input], tracker: Tracker, *, max_memory: int, workers
 
 
 def _outcomes(
-    inputs: Sequence[Input], tracker: Tracker, left: Callable[[], int], workers: int | Crew | None, device_alone: bool
+    inputs: Sequence[Input], tracker: Tracker, left: Callable[[], int], workers: int | Crew | None, device_alone: bool | HostNames
 ) -> Iterator[tuple[int, Outcome]]:
     """The number of each input and what came of it: side by side where there are several and cores to read them, else in turn."""
     waiting = dict(enumerate(inputs))
@@ -166,7 +167,7 @@ def _outcomes(
 
 
 def _abreast(
-    inputs: Sequence[Input], tracker: Tracker, left: Callable[[], int], workers: int | Crew | None, device_alone: bool
+    inputs: Sequence[Input], tracker: Tracker, left: Callable[[], int], workers: int | Crew | None, device_alone: bool | HostNames
 ) -> Iterator[tuple[int, Outcome]]:
     """What comes of several inputs that are read side by side; nothing where they are better read in turn. Raises as `read_abreast`."""
     if len(inputs) < 2:

@@ -18,7 +18,7 @@ from roofterm_parsers.listing import list_named
 from roofterm_parsers.lookalike import Lookalike, identify
 from roofterm_parsers.memory_limit import taken_bytes
 from roofterm_parsers.progress import Tracker
-from roofterm_parsers.records import Source, Warning
+from roofterm_parsers.records import HostNames, Source, Warning
 from roofterm_parsers.sniffing import HEAD_BYTES, speaks_of_events
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def look_into(file: Input, max_memory: int, tracker: Tracker) -> Look:
     return Look(format=what, sure=what == "xplane" or speaks_of_events(head))
 
 
-def read_input(file: Input, tracker: Tracker, *, max_memory: int, workers: int | Crew | None, device_alone: bool = False) -> Profile:
+def read_input(file: Input, tracker: Tracker, *, max_memory: int, workers: int | Crew | None, device_alone: bool | HostNames = False) -> Profile:
     """The profile in one input, with what its container had to say. `device_alone`: see `xplane.reader.read`.
 
     Raises ProfileError if it is none, or holds nothing on the time axis; Interrupted if loading is stopped.
@@ -122,7 +122,7 @@ def _read_chrome(
     )
 
 
-def _read_xplane(file: Input, stream: Stream, source: Source, tracker: Tracker, device_alone: bool) -> Profile:
+def _read_xplane(file: Input, stream: Stream, source: Source, tracker: Tracker, device_alone: bool | HostNames) -> Profile:
     from roofterm_parsers.xplane.reader import read
 
     most = stream.max_memory // XPLANE_PER_MEMORY

@@ -13,6 +13,14 @@ DEVICE_ALONE = "device_alone"
 """In a source's metadata: its host's lines were left unread."""
 
 
+class HostNames(msgspec.Struct, frozen=True):
+    """Names of a host's events on which an answer about its TPUs hangs, as regular expressions of polars."""
+
+    always: str
+    in_steps: str
+    """where the devices mark steps"""
+
+
 class Warning(msgspec.Struct, frozen=True):
     """Something mended, cut, skipped or doubtful. `code` is stable; `message` names file and count in plain words."""
 

@@ -13,6 +13,10 @@ from typing import NamedTuple
 
 PREFILL, DECODE, MIXED = "prefill", "decode", "mixed"
 
+BEGINNINGS = r"execute_|step\[|prefill\[|decode\["
+"""How the name of an iteration begins, as a regular expression: no other name is one."""
+
+_BEGINNING = re.compile(BEGINNINGS)
 _VLLM = re.compile(r"execute_(?:(?P<tokens>\d+)_)?context_(?P<c>\d+)\((?P<cs>[^)]*)\)_generation_(?P<g>\d+)\((?P<gs>[^)]*)\)")
 _VLLM_SUMS = re.compile(r"sq(\d+)sk(\d+)sqsq(\d+)sqsk(\d+)")
 _VLLM_REQUESTS = re.compile(r"execute_new_(\d+)_cached_(\d+)")
@@ -78,6 +82,8 @@ NONE = Sums(0, 0, 0, 0, 0)
 
 def parse_batch(name: str) -> Batch | None:
     """What an annotation says of its iteration; None: it names none."""
+    if _BEGINNING.match(name) is None:
+        return None
     for pattern, read in _READERS:
         found = pattern.fullmatch(name)
         if found is not None:

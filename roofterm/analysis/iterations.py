@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from roofterm.analysis.batches import Batch, parse_batch
 from roofterm.analysis.graphs import graph_replays, repetition
+from roofterm.analysis.host_names import OPTIMIZER_STEP
 from roofterm_parsers.profile import ROOT, STEPS, Kind, Profile, TrackKind
 
 I64 = NDArray[np.int64]
@@ -117,7 +118,7 @@ def _of_source(profile: Profile, ranges: pl.DataFrame, loads: _Loads, source: in
 def _ranges(profile: Profile) -> pl.DataFrame:
     """Annotations of host threads, and steps of optimizers: slice, source, track, start_ps, end_ps, text."""
     kind = profile.slices["kind"].to_numpy()
-    optimizers = profile.names["text"].str.starts_with("Optimizer.step#").arg_true().to_numpy()
+    optimizers = profile.names["text"].str.starts_with(OPTIMIZER_STEP).arg_true().to_numpy()
     wanted = kind == Kind.ANNOTATION
     if optimizers.size:
         wanted |= (kind == Kind.OP) & np.isin(profile.slices["name"].to_numpy(), optimizers)
@@ -181,7 +182,7 @@ def _by_ranges(ranges: pl.DataFrame, loads: _Loads, source: int) -> pl.DataFrame
 
 def _by_optimizer(profile: Profile, ranges: pl.DataFrame, source: int) -> pl.DataFrame | None:
     """An iteration ends where the optimizer's step ends; the first begins with the thread's first slice."""
-    ends = ranges.filter(pl.col("text").str.starts_with("Optimizer.step#"))
+    ends = ranges.filter(pl.col("text").str.starts_with(OPTIMIZER_STEP))
     if ends.height < 2:
         return None
     ends = _outermost(ends.filter(pl.col("track") == ends["track"].value_counts(sort=True)["track"][0]))

@@ -268,6 +268,14 @@ class Arguments(argparse.Namespace):
         """Whether the answer needs a TPU's devices without the host (`open_profile`), as the tables that XProf has too."""
         return self.module == "xprof_table" or getattr(self, "by", None) == "op_profile"
 
+    @property
+    def of_devices(self) -> bool:
+        """Whether the answer speaks of devices, so that it needs a TPU's host only for what that tells of their work.
+
+        A window counts from the file's first event, which may be the host's.
+        """
+        return self.module == "roofline" and not (self.window or self.capture or self.model)
+
 
 def parse(argv: list[str]) -> Arguments:
     """The command and its values. Raises UsageError with a sentence, or SystemExit(0) after help was printed."""

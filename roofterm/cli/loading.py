@@ -12,6 +12,7 @@ from threading import Event
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from roofterm.analysis.host_names import TELLING
 from roofterm.analysis.scope import RoofChoice
 from roofterm.cli.arguments import Arguments
 from roofterm.cli.selecting import memory_limit, roofs_of
@@ -58,7 +59,7 @@ def _opened(args: Arguments, cancelled: Callable[[], bool], workers: Crew | None
             cache=not args.no_cache,
             max_memory=memory_limit(args.max_memory),
             workers=workers,
-            device_alone=args.device_alone,
+            device_alone=args.device_alone or (TELLING if args.of_devices else False),
         )
     finally:
         if line:

@@ -11,13 +11,15 @@ import numpy as np
 import polars as pl
 
 from roofterm_parsers.errors import Interrupted, ProfileError
-from roofterm_parsers.profile import DEVICE_ALONE, DEVICES, LINKS, STEPS, TRACKS, Kind, Profile, Source, Warning, empty
+from roofterm_parsers.profile import DEVICE_ALONE, DEVICES, LINKS, STEPS, TRACKS, Profile, Source, Warning, empty
+from roofterm_parsers.records import HostNames
 from roofterm_parsers.threads import threads
 from roofterm_parsers.xplane.device_lines import add_device_line
 from roofterm_parsers.xplane.devices import device_row, plain_stats
 from roofterm_parsers.xplane.gather import Gather
 from roofterm_parsers.xplane.host_lines import add_host_line
-from roofterm_parsers.xplane.kinds import DEVICE_STATS, HLO_PLANE, HOST_STATS, SILENT_PLANES, device_line_kind, device_of
+from roofterm_parsers.xplane.host_needed import grouped, host_needed
+from roofterm_parsers.xplane.kinds import DEVICE_STATS, HLO_PLANE, HOST_STATS, SILENT_PLANES, device_of
 from roofterm_parsers.xplane.lines import Span, head_of, read_lines
 from roofterm_parsers.xplane.making import Making, Step
 from roofterm_parsers.xplane.programs import Programs, mean_event_costs
@@ -34,9 +36,15 @@ _MODULE = re.compile(r"^(.*)\((\d+)\)$")
 
 
 def read(
-    data: bytes | memoryview, source: Source, report: Callable[[int], None], *, cancelled: Callable[[], bool], device_alone: bool = False
+    data: bytes | memoryview,
+    source: Source,
+    report: Callable[[int], None],
+    *,
+    cancelled: Callable[[], bool],
+    device_alone: bool | HostNames = False,
 ) -> Profile:
-    """The profile in an XSpace. `device_alone`: of TPUs' profiles without the host's lines, unless steps are numbered by them.
+    """The profile in an XSpace. `device_alone`: of TPUs' profiles without the host's lines, unless they are needed
+    (`host_needed`; True: without names).
 
     `report` is told the bytes that were read since it was called last, `cancelled` is asked between blocks. Raises
     ProfileError where nothing is on the time axis, Interrupted when cancelled. Times are exact to the picosecond.
@@ -54,7 +62,7 @@ def read(
     space = read_space(view)
     environment = _environment(view, space)
     devices: list[dict[str, Any]] = []
-    host = not device_alone or _host_counts(view, space)
+    host = not device_alone or host_needed(view, space, device_alone if isinstance(device_alone, HostNames) else None)
     spans: list[Span] = []
     belongs: list[tuple[Plane, int | None]] = []
     for plane in space.planes:
@@ -81,6 +89,8 @@ def read(
                 add_host_line(making, plane, line, programs.row)
             elif add_device_line(making, plane, line, row, modules, programs.row):
                 devices[row]["worked"] = True
+        if not host and (lines_damaged or events_damaged or not any(row["worked"] for row in devices)):
+            return read(data, source, report, cancelled=cancelled)  # the lines did not hold what their heads and names promise
         if making.gather.slices == 0:
             raise ProfileError(_nothing(space, source), source.path)
         if not host:
@@ -152,24 +162,6 @@ def _reference_ps(data: Buffer, space: Space) -> int:
     return bases[len(bases) // 2] if bases else 0
 
 
-def _host_counts(data: Buffer, space: Space) -> bool:
-    """Whether TPUs' figures hang on the host's lines: its annotations number the steps of a file that nobody has grouped."""
-    heads = [
-        head
-        for plane in space.planes
-        if (device := device_of(plane.name)) is not None and device.kind == "tpu"
-        for at, end in plane.lines
-        if (head := head_of(data, at, end)) is not None
-    ]
-    kinds = {device_line_kind(head.name, 0) for head in heads}
-    return Kind.KERNEL not in kinds or (Kind.STEP in kinds and not _grouped(space))
-
-
-def _grouped(space: Space) -> bool:
-    """Whether the profiler has numbered the events by step: all planes that hold any know of it."""
-    return all("group_id" in plane.stat_names.values() for plane in space.planes if plane.lines)
-
-
 def _environment(data: Buffer, space: Space) -> dict[str, Value]:
     """Stats of the planes that speak of the whole profile: start and stop, versions."""
     stats: dict[str, Value] = {}
@@ -215,7 +207,7 @@ def _metadata(making: Making, space: Space, environment: dict[str, Value]) -> di
     return {
         **plain_stats(environment),
         "hosts": space.hosts,
-        "events_grouped": _grouped(space),
+        "events_grouped": grouped(space),
         "planes": {name: stats for name, stats in planes.items() if stats or device_of(name) is not None},
     }
 
