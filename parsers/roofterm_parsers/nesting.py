@@ -22,6 +22,8 @@ DEEPEST = 0xFFFF
 _NONE = -1
 BLOCK_ROWS = 1 << 16
 """Slices whose times are looked at together, in the processor's second cache."""
+FEW_ROWS = 8
+"""Rows looked at first where most stretches are short: plain numbers then take less time than arrays."""
 MOST_LEVELS, SHALLOW = 8, 2
 """Deeper tracks, and those with more than half of their slices below this depth, are nested by their ends: that costs the same for
 every depth."""
@@ -181,14 +183,24 @@ def _stretches(start: I64, end: I64, level: I64, parent: I64, wrong: I64) -> lis
         first = int(parent[row])
         while found and found[-1][1] > first:
             first = min(first, found.pop()[0])
-        after = row + 1
-        last = int(end[first:after].max())
-        while after < start.size and start[after] < last:
-            reached = int(np.searchsorted(start, last))
-            last = max(last, int(end[after:reached].max()))
-            after = reached
-        found.append((first, after))
+        found.append((first, _all_ended(start, end, first, row + 1)))
     return found
+
+
+def _all_ended(start: I64, end: I64, first: int, after: int) -> int:
+    """The first row from `after` on that starts when all from `first` to before it have ended."""
+    last = int(end[first:after].max())
+    ahead = FEW_ROWS
+    while True:
+        rows = slice(after, after + ahead)
+        for begin, stop in zip(start[rows].tolist(), end[rows].tolist(), strict=True):
+            if begin >= last:
+                return after
+            last = max(last, stop)
+            after += 1
+        if after >= start.size:
+            return after
+        ahead *= 2
 
 
 def _walk(start: I64, end: I64, parent: I64, level: I64, a: int, b: int) -> None:

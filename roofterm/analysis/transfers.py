@@ -11,6 +11,7 @@ import re
 import msgspec
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from roofterm.analysis.hlo_costs import on_device_clock
 from roofterm_parsers.profile import Kind, Profile
@@ -32,7 +33,9 @@ def transfers(profile: Profile) -> pl.DataFrame:
         return pl.DataFrame(schema=TRANSFERS)
     ends = np.zeros(profile.hlo_ops.height, np.bool_)
     ends[pl.concat([pairs["start"], pairs["done"]]).to_numpy()] = True
-    ran = profile.hlo[np.flatnonzero(ends[profile.hlo["op"].to_numpy()])].unique("slice", keep="first")
+    ran = profile.hlo[np.flatnonzero(ends[profile.hlo["op"].to_numpy()])]
+    if not _rises(ran["slice"].to_numpy()):
+        ran = ran.unique("slice", keep="first")
     taken = profile.slices[ran["slice"]]
     ran = ran.with_columns(
         device=profile.tracks["device"].gather(taken["track"]),
@@ -40,11 +43,22 @@ def transfers(profile: Profile) -> pl.DataFrame:
         end_ps=taken["start_ps"] + taken["dur_ps"],
         own_ps=taken["dur_ps"],
     )
-    ran = on_device_clock(profile, ran.filter(taken["kind"] == int(Kind.KERNEL))).sort("start_ps")
+    ran = on_device_clock(profile, ran.filter(taken["kind"] == int(Kind.KERNEL)))
+    if not _in_order(ran["device"].to_numpy(), ran["start_ps"].to_numpy()):
+        ran = ran.sort("start_ps")
     begun = ran.select("device", "start_ps", start="op", begin_ps="start_ps")
     done = ran.join(pairs, left_on="op", right_on="done", how="inner", maintain_order="left")
     done = done.join_asof(begun, on="start_ps", by=["device", "start"], strategy="backward", check_sortedness=False)
     return done.drop_nulls("begin_ps").select("slice", transfer_ps=pl.col("end_ps") - pl.col("begin_ps")).cast(TRANSFERS)
+
+
+def _rises(slices: NDArray[np.uint32]) -> bool:
+    return bool(np.all(slices[1:] > slices[:-1]))
+
+
+def _in_order(device: NDArray[np.uint16], start: NDArray[np.int64]) -> bool:
+    """Whether one device follows the other, each in order of time: sorting would be in vain."""
+    return bool(np.all((start[1:] >= start[:-1]) & (device[1:] == device[:-1]) | (device[1:] > device[:-1])))
 
 
 def _pairs(profile: Profile) -> pl.DataFrame:
