@@ -16,8 +16,8 @@ from roofterm_parsers.abreast_worker import LENGTH, Answer, Task, frames_from
 from roofterm_parsers.errors import ProfileError, TooLarge
 from roofterm_parsers.inputs import Input
 from roofterm_parsers.profile import Profile
-from roofterm_parsers.records import HostNames
 from roofterm_parsers.progress import Tracker
+from roofterm_parsers.records import HostNames
 
 LEAST_BYTES = 48 << 20
 """Text of all files together from which on it pays: below, a process reads them before another has come up."""

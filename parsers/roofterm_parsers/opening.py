@@ -55,8 +55,8 @@ def open_profile(
     found again. `max_memory` (bytes) bounds what may be taken; by default 60 % of what is free in the container.
     `workers`: how many processes decode large JSON beside this one, by default one for each other core that it may use; or a crew of
     them that was started before. `device_alone`: where a
-    TPU's XPlane profile is not kept yet, read its devices' lines without the host's, and do not keep it. Figures of the devices are
-    those of the whole profile: with True those that XProf gives too, with the names by which a host may tell more of them all others.
+    TPU's XPlane profile is not kept yet, read its devices' lines without the host's, and do not keep it. What XProf's tables show
+    of the devices is then the same; with the names by which a host may tell more of their work also every roofline of it.
 
     Of a folder with several runs the newest is opened, and a warning names the others; `Source.metadata["runs"]` lists
     them all. A bad file among several is left out with a warning that names it. Raises ProfileError, with a sentence for
@@ -105,7 +105,9 @@ def _from_cache_or_files(found: Found, tracker: Tracker, *, use_cache: bool, rea
     return profile
 
 
-def _read(inputs: Sequence[Input], tracker: Tracker, *, max_memory: int, workers: int | Crew | None, device_alone: bool | HostNames) -> Profile:
+def _read(
+    inputs: Sequence[Input], tracker: Tracker, *, max_memory: int, workers: int | Crew | None, device_alone: bool | HostNames
+) -> Profile:
     parts: dict[int, Profile] = {}
     flaws: dict[int, str] = {}
     taken = 0

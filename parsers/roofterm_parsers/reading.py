@@ -50,7 +50,9 @@ def look_into(file: Input, max_memory: int, tracker: Tracker) -> Look:
     return Look(format=what, sure=what == "xplane" or speaks_of_events(head))
 
 
-def read_input(file: Input, tracker: Tracker, *, max_memory: int, workers: int | Crew | None, device_alone: bool | HostNames = False) -> Profile:
+def read_input(
+    file: Input, tracker: Tracker, *, max_memory: int, workers: int | Crew | None, device_alone: bool | HostNames = False
+) -> Profile:
     """The profile in one input, with what its container had to say. `device_alone`: see `xplane.reader.read`.
 
     Raises ProfileError if it is none, or holds nothing on the time axis; Interrupted if loading is stopped.

@@ -18,10 +18,10 @@ from roofterm_parsers.xplane.device_lines import add_device_line
 from roofterm_parsers.xplane.devices import device_row, plain_stats
 from roofterm_parsers.xplane.gather import Gather
 from roofterm_parsers.xplane.host_lines import add_host_line
-from roofterm_parsers.xplane.host_needed import grouped, host_needed
 from roofterm_parsers.xplane.kinds import DEVICE_STATS, HLO_PLANE, HOST_STATS, SILENT_PLANES, device_of
 from roofterm_parsers.xplane.lines import Span, head_of, read_lines
 from roofterm_parsers.xplane.making import Making, Step
+from roofterm_parsers.xplane.needed import grouped, host_needed, line_needed
 from roofterm_parsers.xplane.programs import Programs, mean_event_costs
 from roofterm_parsers.xplane.space import Plane, Space, Value, looks_like_xplane, read_space
 from roofterm_parsers.xplane.wire import Buffer
@@ -43,8 +43,8 @@ def read(
     cancelled: Callable[[], bool],
     device_alone: bool | HostNames = False,
 ) -> Profile:
-    """The profile in an XSpace. `device_alone`: of TPUs' profiles without the host's lines, unless they are needed
-    (`host_needed`; True: without names).
+    """The profile in an XSpace. `device_alone`: of TPUs' profiles without the host's lines, unless they are needed; with names of
+    events that make them so also without the devices' lines that hold no work (`needed`).
 
     `report` is told the bytes that were read since it was called last, `cancelled` is asked between blocks. Raises
     ProfileError where nothing is on the time axis, Interrupted when cancelled. Times are exact to the picosecond.
@@ -62,7 +62,8 @@ def read(
     space = read_space(view)
     environment = _environment(view, space)
     devices: list[dict[str, Any]] = []
-    host = not device_alone or host_needed(view, space, device_alone if isinstance(device_alone, HostNames) else None)
+    names = device_alone if isinstance(device_alone, HostNames) else None
+    host = not device_alone or host_needed(view, space, names)
     spans: list[Span] = []
     belongs: list[tuple[Plane, int | None]] = []
     for plane in space.planes:
@@ -73,8 +74,9 @@ def read(
         if device is not None:
             devices.append(device_row(0, device, plane.values(view, plane.stats), worked=False))
         wanted = plane.stat_ids(HOST_STATS if device is None else DEVICE_STATS)
-        spans += (Span(at, end, wanted) for at, end in plane.lines)
-        belongs += ((plane, row) for _ in plane.lines)
+        lines = plane.lines if host or names is None else [line for line in plane.lines if line_needed(view, plane, *line)]
+        spans += (Span(at, end, wanted) for at, end in lines)
+        belongs += ((plane, row) for _ in lines)
     with threads(sum(span.end - span.at for span in spans) >= WORTH_THREADS_BYTES) as later:
         making = Making(view, _reference_ps(view, space), Gather(later))
         programs = Programs(view, space, making.hlo)

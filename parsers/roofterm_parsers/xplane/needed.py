@@ -1,4 +1,4 @@
-"""Whether figures of TPUs hang on the lines of their host, told by what stands beside the lines: their heads, and the planes' names."""
+"""Which lines figures of TPUs hang on, told by what stands beside the events: the heads of lines, and the planes' names."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from roofterm_parsers.xplane.wire import Buffer
 _TPU = frozenset({"tpu", "sparsecore"})
 _STEP_NUMBER = "step_num"
 _OPS_AND_LAUNCHES = frozenset({"hlo_op", "correlation_id"})
+_COUNTED = frozenset({"counter_value"})
+_BESIDE_WORK = frozenset({Kind.DEVICE_ANNOTATION, Kind.DEVICE_WAIT, Kind.COUNTED})
 
 
 def host_needed(data: Buffer, space: Space, names: HostNames | None) -> bool:
@@ -31,6 +33,13 @@ def host_needed(data: Buffer, space: Space, names: HostNames | None) -> bool:
     if names is None:
         return Kind.STEP in kinds and not grouped(space)
     return bool(space.damage) or _tells(space, names, Kind.STEP in _kinds_of_lines(data, space, _TPU))
+
+
+def line_needed(data: Buffer, plane: Plane, at: int, end: int) -> bool:
+    """Whether the line of a TPU in data[at:end] tells of its work: ops, programs or steps, or what counters counted over them."""
+    head = head_of(data, at, end)
+    aside = head is not None and device_line_kind(head.name, 0) in _BESIDE_WORK
+    return not aside or _has_stat(plane, _COUNTED)
 
 
 def grouped(space: Space) -> bool:
