@@ -44,8 +44,12 @@ HARMS = [b"", *(bytes([byte]) for byte in b'"{},[]\x01\x0209.-\\\xff:')]
 @given(st.lists(regular, min_size=2, max_size=8), st.integers(1, 5), st.sampled_from(sorted(WRITERS)))
 @thorough
 def test_regular_events_say_the_same(events: list[dict[str, Any]], repeats: int, writer: str) -> None:
+    """A name that looks like the begin of an event hides where events stand from the plain way alone: they have their stretch's place."""
     text = written(events * repeats, writer)
-    assert decoded(text, by_forms=True) == decoded(text, by_forms=False)
+    read, plain = decoded(text, by_forms=True), decoded(text, by_forms=False)
+    places, known = (said["columns"].pop("offset") for said in (read, plain))
+    assert read == plain
+    assert places == known or (len(set(known)) == 1 and all(text[at - known[0] : at - known[0] + 1] == b"{" for at in places))
 
 
 @given(st.data(), st.sampled_from(sorted(WRITERS)))

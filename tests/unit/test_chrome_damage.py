@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from roofterm_parsers.chrome.details import event_at
+from roofterm_parsers.chrome.details import events_at
 from roofterm_parsers.chrome.repair import mend, outer_fields
 from roofterm_parsers.errors import ProfileError
 from tests.unit.chrome_traces import US, codes, named, opened, spans
@@ -227,9 +227,15 @@ def test_an_event_is_read_again_by_its_offset() -> None:
     def behind(offset: int) -> io.BytesIO:
         return io.BytesIO(text[offset:])
 
-    found = event_at(behind(offsets["alpha"]), "alpha")
-    assert found is not None
+    (found,) = events_at(behind(offsets["alpha"]), "alpha")
     assert found["args"] == {"External id": 1}
-    assert event_at(behind(offsets["alpha"]), "gamma") == json.loads(C)
-    assert event_at(behind(0), "nowhere") is None
-    assert event_at(behind(10**9), "alpha") is None
+    assert events_at(behind(offsets["alpha"]), "gamma") == [json.loads(C)]
+    assert events_at(behind(0), "nowhere") == []
+    assert events_at(behind(10**9), "alpha") == []
+
+
+def test_events_are_read_again_behind_damage() -> None:
+    long = f'{{"ph":"X","name":"{"long " * 40_000}","ts":1}}'
+    end = '{"ph":"E","name":"alpha"}'
+    text = f'[{A},{{"ph":"X","name":"alpha","ts":x1}},{"{" * 5},{A},{long},{A},{end}]'
+    assert events_at(io.BytesIO(text.encode()), "alpha", 4) == [json.loads(A)] * 3

@@ -104,3 +104,21 @@ def test_events_of_an_xplane_are_not_texts(tmp_path: Path) -> None:
     assert may_be_read_again(profile, 0)
     for slice_id in range(profile.slices.height):
         assert "args" in recorded_event(profile, slice_id)
+
+
+def test_of_many_of_one_name_in_a_stretch_it_is_the_one_whose_turn_it_is(tmp_path: Path) -> None:
+    """A name that looks like an event hides where events stand: all have the offset of their stretch."""
+    events = [event("same", "cpu_op", 10 * (9 - i), 2, 1, 1, {"External id": i}) for i in range(8)]
+    events += [
+        event("[{", "cpu_op", 200, 1, 1, 1, {}),
+        *(event("twin", "cpu_op", 300, 2, 1, thread, {"a": thread}) for thread in (1, 2)),
+    ]
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps({"traceEvents": events}, separators=(",", ":")))
+    profile = rp.open_profile(path)
+    assert profile.slices["offset"].n_unique() == 1
+    names = profile.names["text"].gather(profile.slices["name"]).to_list()
+    same = [slice_id for slice_id, name in enumerate(names) if name == "same"]
+    assert [recorded_event(profile, slice_id)["args"]["External id"] for slice_id in same] == [7, 6, 5, 4, 3, 2, 1, 0]
+    with pytest.raises(rp.ProfileError, match="not found again"):
+        recorded_event(profile, names.index("twin"))
