@@ -18,7 +18,7 @@ from roofterm.analysis.scope import Scope, ScopeError
 from roofterm_parsers.profile import Kind
 
 if TYPE_CHECKING:
-    from roofterm.analysis.study import Study
+    from roofterm.analysis.groundwork import Groundwork
 
 Mask = NDArray[np.bool_]
 
@@ -51,7 +51,7 @@ def split_for_slices(whole: Filter) -> tuple[Filter, Filter]:
     return subset(whole, FIELDS - fields)
 
 
-def slice_mask(wanted: Filter, study: Study) -> Mask:
+def slice_mask(wanted: Filter, study: Groundwork) -> Mask:
     """Which slices pass; every term of `wanted` must be one that `split_for_slices` answers."""
     passes = np.ones(study.profile.slices.height, np.bool_)
     for term in wanted.terms:
@@ -62,7 +62,7 @@ def slice_mask(wanted: Filter, study: Study) -> Mask:
     return passes
 
 
-def _atom(atom: Atom, study: Study) -> Mask:
+def _atom(atom: Atom, study: Groundwork) -> Mask:
     profile = study.profile
     match atom.field:
         case "name" | "dtype":
@@ -95,13 +95,13 @@ def _compare(atom: Atom, values_ps: NDArray[np.int64]) -> Mask:
     return _COMPARE[atom.operator](values_ps / 1e6, atom.number)
 
 
-def _by_name(atom: Atom, study: Study) -> Mask:
+def _by_name(atom: Atom, study: Groundwork) -> Mask:
     texts = study.profile.names["text"] if atom.field == "name" else study.names["dtype"]
     hits: Mask = _text_hits(atom, texts)[study.profile.slices["name"].to_numpy()]
     return hits
 
 
-def _by_op(atom: Atom, study: Study) -> Mask:
+def _by_op(atom: Atom, study: Groundwork) -> Mask:
     """Ops of that name, and the device work that they launched."""
     profile = study.profile
     named = _text_hits(atom, profile.names["text"])[profile.slices["name"].to_numpy()]
@@ -111,7 +111,7 @@ def _by_op(atom: Atom, study: Study) -> Mask:
     return hits
 
 
-def _by_side_table(atom: Atom, study: Study) -> Mask:
+def _by_side_table(atom: Atom, study: Groundwork) -> Mask:
     profile = study.profile
     hits = np.zeros(profile.slices.height, np.bool_)
     if atom.field == "coll":
@@ -124,7 +124,7 @@ def _by_side_table(atom: Atom, study: Study) -> Mask:
     return hits
 
 
-def _by_track(atom: Atom, study: Study) -> Mask:
+def _by_track(atom: Atom, study: Groundwork) -> Mask:
     profile = study.profile
     tracks = profile.tracks
     if atom.field == "stream":

@@ -20,7 +20,8 @@ from roofterm.cli.selecting import scope_of
 from roofterm.cli.tabular import answer
 from roofterm.report.as_json import rows_of
 from roofterm.report.collective_notes import collective_notes
-from roofterm.report.columns import OP_PROFILE_COLUMNS, table_columns
+from roofterm.report.columns import OP_PROFILE_COLUMNS
+from roofterm.report.ops_columns import table_columns
 from roofterm.report.roof_notes import roof_notes
 
 GROUPS: dict[str, tuple[str, ...]] = {"op": tuple(COLUMNS), "op_profile": get_args(Grouping)}

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from roofterm.report.columns import table_columns
 from roofterm.report.fields import Column, shown
+from roofterm.report.ops_columns import table_columns
 
 if TYPE_CHECKING:
     from roofterm.report.triage import Report

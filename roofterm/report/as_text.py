@@ -9,8 +9,8 @@ from statistics import fmean, median
 from typing import TYPE_CHECKING
 
 from roofterm.report.breakdown import breakdown_lines, mean_breakdown
-from roofterm.report.columns import table_columns
 from roofterm.report.memory_text import memory_lines
+from roofterm.report.ops_columns import table_columns
 from roofterm.report.plain_table import plain_table
 from roofterm.report.ranks_text import ranks_lines
 from roofterm.report.xla_text import xla_lines

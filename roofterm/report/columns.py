@@ -1,51 +1,22 @@
-"""The columns of every table that is shown, most wanted first. The explorer lays the same ones out for a screen (tui.columns)."""
+"""The columns of every other table that is shown than those of `ops`: steps, ranks, changes, rooflines, devices, what if."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from roofterm.report.fields import (
-    BLOCK,
     BOUND,
-    BYTES,
     CALLS,
     CATEGORY,
-    DEVICE,
-    DEVICE_MEMORY,
     DTYPE,
-    EVIDENCE,
-    FLAGS,
     FLOPS,
-    GRID,
-    LAUNCHED_FROM,
-    LAUNCHER,
-    LIMITED,
-    MAX,
     MEAN,
-    MEMORY,
-    MIN,
     MODULE,
     NAME,
-    OCCUPANCY,
-    P50,
-    P99,
-    REGISTERS,
     ROOF,
-    SELF,
-    SELF_DEVICE,
-    SELF_DEVICE_MEMORY,
-    SELF_MEMORY,
     SHAPES,
     SHARE,
-    SHARED,
-    SHORT,
-    STACK,
-    STREAMS,
-    TAIL,
-    TENSOR,
     TOTAL,
-    WAVES,
     Column,
     amount,
     byte_rate,
@@ -54,206 +25,7 @@ from roofterm.report.fields import (
     words,
     yes_no,
 )
-from roofterm.report.xprof_columns import COUNTER_COLUMNS, FRAMEWORK_COLUMNS, LAUNCH_COLUMNS
 from roofterm.text.units import bytes_text, count, duration_us, pct, si
-
-if TYPE_CHECKING:
-    import polars as pl
-
-TABLE_COLUMNS: dict[str, tuple[Column, ...]] = {
-    "kernel": (
-        SHORT,
-        CATEGORY,
-        CALLS,
-        TOTAL,
-        SHARE,
-        MEAN,
-        MAX,
-        DTYPE,
-        TENSOR,
-        ROOF,
-        BOUND,
-        LAUNCHER,
-        MODULE,
-        LAUNCHED_FROM,
-        MIN,
-        P50,
-        P99,
-        GRID,
-        BLOCK,
-        REGISTERS,
-        SHARED,
-        OCCUPANCY,
-        LIMITED,
-        WAVES,
-        TAIL,
-        EVIDENCE,
-        STREAMS,
-        FLOPS,
-        FLAGS,
-    ),
-    "op": (
-        NAME,
-        CALLS,
-        replace(
-            SELF, short="self CPU", about="host time outside of the ops that it calls; the profiler's own figure, which may be negative"
-        ),
-        replace(SHARE, about="of all self CPU time"),
-        replace(TOTAL, short="CPU total", about="host time with the ops that it calls"),
-        MEAN,
-        SELF_DEVICE,
-        DEVICE,
-        FLOPS,
-        SHAPES,
-        STACK,
-        MODULE,
-        DEVICE_MEMORY,
-        SELF_DEVICE_MEMORY,
-        MEMORY,
-        SELF_MEMORY,
-        MIN,
-        MAX,
-        P50,
-        P99,
-    ),
-    "module": (
-        replace(NAME, about="module of the model, the innermost around the launch"),
-        replace(CALLS, about="pieces of device work in it, those of modules inside it left out"),
-        TOTAL,
-        SHARE,
-        MEAN,
-        CATEGORY,
-        ROOF,
-        BOUND,
-        DTYPE,
-        MODULE,
-        FLOPS,
-        BYTES,
-        MAX,
-        P50,
-        P99,
-        FLAGS,
-    ),
-    "hlo": (
-        replace(NAME, about="HLO instruction"),
-        Column("hlo_category", "HLO category", words, right=False, about="what the compiler calls it"),
-        CALLS,
-        TOTAL,
-        SHARE,
-        SELF,
-        MEAN,
-        ROOF,
-        BOUND,
-        DTYPE,
-        FLOPS,
-        BYTES,
-        Column("tf_op", "framework op", words, right=False, needs_value=True, about="op of the framework that it was compiled from"),
-        Column("source", "source", words, right=False, needs_value=True, about="file and line that it comes from"),
-        Column("program", "program", words, right=False, needs_value=True, about="module that the compiler made"),
-        Column("long_name", "instruction", words, right=False, needs_value=True, about="the instruction's HLO text"),
-        Column("operands", "operands", words, right=False, needs_value=True, about="instructions whose results it takes"),
-        Column("users", "users", words, right=False, needs_value=True, about="instructions that take its result"),
-        MAX,
-        FLAGS,
-    ),
-    "iteration": (
-        replace(NAME, about="iterations of the same name, numbers left out"),
-        CALLS,
-        TOTAL,
-        SHARE,
-        MEAN,
-        P99,
-        Column("tokens_per_s", "tokens/s", si, about="generated and prompt tokens by time"),
-        Column("inter_token_p50_us", "inter-token p50", duration_us, short="itl p50", about="time between tokens, median"),
-        Column("inter_token_p99_us", "inter-token p99", duration_us, short="itl p99", about="time between tokens, 99 of 100 are shorter"),
-        Column("compute_us", "compute", duration_us, about="mean over its iterations"),
-        Column(
-            "exposed_comm_us",
-            "exposed comm",
-            duration_us,
-            needs_value=True,
-            short="exp comm",
-            about="mean: communication under which nothing computes",
-        ),
-        Column(
-            "exposed_copy_us",
-            "exposed copy",
-            duration_us,
-            needs_value=True,
-            short="exp copy",
-            about="mean: copies under which neither computes nor communicates anything",
-        ),
-        Column("idle_us", "idle", duration_us, about="mean: nothing runs on the device"),
-        Column("prompt_tokens", "prompt tokens", si, needs_value=True, short="prompt", about="mean prompt tokens of an iteration"),
-        Column("generated_tokens", "generated", si, needs_value=True, short="gener.", about="mean generated tokens of an iteration"),
-        Column("context_tokens", "context", si, about="mean tokens attended to"),
-        Column("launches", "launches", si, about="mean calls that launched device work"),
-        ROOF,
-        BOUND,
-        MIN,
-        MAX,
-        P50,
-        FLOPS,
-        BYTES,
-    ),
-    "collective": (
-        Column("name", "collective", words, right=False, least=10, about="as the file or its kernel names it"),
-        Column("group", "group", words, right=False, about="process group"),
-        Column("group_size", "ranks", count, about="ranks of the group"),
-        Column("message_bytes", "message", bytes_text, about="bytes of one call: the input of each rank"),
-        CALLS,
-        TOTAL,
-        SHARE,
-        MEAN,
-        Column("exposed_us", "exposed", duration_us, about="of it under which nothing computes"),
-        Column("bus_bw", "bus bw", byte_rate, about="comparable to the link's bandwidth, whatever the collective and its ranks"),
-        Column("pct_of_link", "% of link", pct, short="% link", about="bus bandwidth by the link's"),
-        Column("wait_us", "wait", duration_us, about="until the last rank came; unknown from one rank alone"),
-        Column("transfer_us", "transfer", duration_us, about="from when the last rank came"),
-        BOUND,
-        Column("algo_bw", "algo bw", byte_rate, about="bytes by time"),
-        Column("hidden_us", "hidden", duration_us, about="of it under compute"),
-        Column("library", "library", words, right=False, about="NCCL, RCCL or another"),
-        DTYPE,
-        MIN,
-        MAX,
-        Column("note", "note", words, right=False, about="doubts about this row"),
-    ),
-    "category": (replace(NAME, about="what the work computes"), CALLS, TOTAL, SHARE, MEAN, MIN, MAX, P50, P99, FLOPS, ROOF),
-}
-"""Columns of each table for people, most wanted first: what does not fit the width is left out from the end."""
-
-TABLE_COLUMNS |= {"launch": LAUNCH_COLUMNS, "framework": FRAMEWORK_COLUMNS, "counter": COUNTER_COLUMNS}
-
-TABLE_COLUMNS["gap"] = (
-    Column("name", "meanwhile on the host", words, right=False, least=20, about="what the launching thread did for most of the gap"),
-    Column("total_us", "gap", duration_us, about="nothing runs on the device"),
-    SHARE,
-    replace(CATEGORY, short="kind", about="host wait: the work was not launched yet; kernel gap: it was"),
-    Column("start_us", "start", duration_us, about="from the profile's zero"),
-    Column("device", "device", count, about="device that was idle"),
-    Column("step", "step", words, right=False, about="the step it lies in"),
-    Column("after", "until", words, right=False, about="the work that ended the gap"),
-    Column("before", "since", words, right=False, about="the work before the gap"),
-    Column("host_wait_us", "host wait", duration_us, about="of it until the next launch call had ended"),
-    Column("kernel_gap_us", "kernel gap", duration_us, short="kern gap", about="of it though the next work was launched"),
-    Column("thread", "thread", words, right=False, about="the launching thread"),
-)
-
-NESTING = ("kernel", "category", "module", "hlo")
-"""Tables whose rows may lie inside others on a device's line (a TPU's loops)."""
-
-
-def table_columns(by: str, table: pl.DataFrame) -> tuple[Column, ...]:
-    """The columns of a table: where rows hold others, self time, by which they are ordered and shared out, before the total."""
-    columns = TABLE_COLUMNS[by]
-    if by not in NESTING or (table["self_us"] == table["total_us"]).all():
-        return columns
-    kept = [column for column in columns if column.name not in ("self_us", "total_us")]
-    at = 1 + next(place for place, column in enumerate(kept) if column.name == "calls")
-    own = replace(SELF, about="outside of what is nested in it")
-    return (*kept[:at], own, replace(SHARE, about="of this table's self time"), TOTAL, *(c for c in kept[at:] if c.name != "pct"))
-
 
 STEP_COLUMNS = (
     Column("name", "step", words, right=False, least=16, about="as the file names it"),

@@ -10,6 +10,7 @@ from roofterm.analysis.categories.short import short_name
 from roofterm.glossary import find
 from roofterm.report import columns as printed
 from roofterm.report import explorer_columns as extra
+from roofterm.report import ops_columns as ops
 from roofterm.report.fields import NAME, SELF, byte_rate, numbers, words, yes_no
 from roofterm.report.fields import Column as Field
 from roofterm.text.units import bytes_text, count, duration_us, pct, si
@@ -68,7 +69,7 @@ def _column(field: Field, place: At) -> Column:
     return Column(field.name, label, width, field.text, place.priority, left, place.tint, field.about, place.draw)
 
 
-_OF = {by: (*columns, *extra.MORE_COLUMNS.get(by, ())) for by, columns in printed.TABLE_COLUMNS.items()}
+_OF = {by: (*columns, *extra.MORE_COLUMNS.get(by, ())) for by, columns in ops.TABLE_COLUMNS.items()}
 _SHARE_BAR = At("pct", 8, 12, draw=share_bar)
 _CATEGORY = At("category", 2, 13, tint="category")
 _ROOF = At("pct_of_roof", 1, tint="share")
@@ -281,7 +282,7 @@ def against_columns(table: str) -> tuple[Column, ...]:
 def columns_of(table: str, frame: pl.DataFrame) -> list[Column]:
     """The columns of a table for the frame that it shows: held against a baseline if the frame is, what is unknown giving way first."""
     columns = TABLES[table]
-    if table in printed.NESTING and not (frame["self_us"] == frame["total_us"]).all():
+    if table in ops.NESTING and not (frame["self_us"] == frame["total_us"]).all():
         columns = (
             columns[0],
             _OWN,

@@ -11,7 +11,7 @@ import pytest
 from roofterm.analysis.compare import compare
 from roofterm.analysis.scope import Scope
 from roofterm.analysis.study import Study
-from roofterm.report.columns import table_columns
+from roofterm.report.ops_columns import table_columns
 from roofterm.results import TABLES
 from roofterm_parsers.profile import Source
 from roofterm_parsers.xplane.reader import read

@@ -11,7 +11,7 @@ from textual.containers import Horizontal, Vertical
 from roofterm.analysis.filters import parse
 from roofterm.analysis.modules import PREFIX as MODULE_PREFIX
 from roofterm.analysis.op_groups import COLUMNS, untold
-from roofterm.report.columns import NESTING
+from roofterm.report.ops_columns import NESTING
 from roofterm.tui.columns import NOUNS, TABLES, row_details
 from roofterm.tui.exporting import Export, rows_export
 from roofterm.tui.opened import Opened
