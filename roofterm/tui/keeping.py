@@ -56,6 +56,7 @@ def figures_of(study: Study) -> KeptFigures:
         kernels=first_rows(kernels),
         categories=first_rows(categories),
         xla=study.xla_overview(),
+        nests=study.nests,
     )
 
 

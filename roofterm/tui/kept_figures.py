@@ -83,6 +83,8 @@ class KeptFigures(msgspec.Struct, frozen=True):
     """the first table: of host ops where no device worked"""
     categories: KeptTable
     xla: XlaOverview | None = None
+    nests: bool = False
+    """ops of a device lie inside others: the first table goes by their own time"""
 
 
 def key_of(paths: Sequence[str], options: Options) -> str | None:

@@ -81,7 +81,7 @@ def device_details(devices: list[DeviceInfo]) -> Details:
         Fact("model", first.model or "unknown", "its entry in the table of hardware"),
         Fact("recognised", first.matched_by or "--", "how the profile's device was found in the table"),
         Fact("kind", first.kind),
-        Fact("devices", ", ".join(str(device.id) for device in devices), "numbers as in the file"),
+        Fact("numbered", ", ".join(str(device.id) for device in devices), "the devices' numbers in the file"),
         Fact("units", count(first.units), "SMs, compute units or cores"),
         Fact("memory", bytes_text(first.memory_bytes)),
         Fact("roofs from", first.roofs_from or "--", "measured here, the vendor's figures, the trace, derived, or given by an option"),
