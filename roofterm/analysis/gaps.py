@@ -89,16 +89,18 @@ def gap_table(study: Study, scope: Scope = ALL) -> pl.DataFrame:
         "kernel_gap_us": _us(found["kernel_gap_ps"]),
         "thread": thread,
     }
-    nothing = {name: pl.Series(name, [None] * length.size, dtype=kind) for name, kind in _TYPES.items()}
-    frame = pl.DataFrame({name: columns.get(name, nothing.get(name)) for name in TABLES["gap"]})
-    frame = frame.with_columns(pl.col(pl.Null).cast(pl.String))  # texts of no gap, and columns that gaps have nothing for
-    return frame.sort(["total_us", "start_us"], descending=[True, False], maintain_order=True)
+    made = {name: columns.get(name) if length.size and columns.get(name) is not None else [None] * length.size for name in _SCHEMA}
+    return pl.DataFrame(made, schema=_SCHEMA).sort(["total_us", "start_us"], descending=[True, False], maintain_order=True)
 
 
-_TYPES: dict[str, pl.DataType | type[pl.DataType]] = {
-    **dict.fromkeys(("device_us", "host_us", "flops", "bytes", "pct_of_roof"), pl.Float64),
-    **dict.fromkeys(("dtype", "bound_by", "thread", "host_kind"), pl.String),
-}
+_COUNTS = ("calls", "device")
+_MEASURES = ("pct", "flops", "bytes", "pct_of_roof")
+_SCHEMA = pl.Schema(
+    {
+        name: pl.Int64() if name in _COUNTS else pl.Float64() if name in _MEASURES or name.endswith("_us") else pl.String()
+        for name in TABLES["gap"]
+    }
+)
 
 
 def spans(study: Study, scope: Scope) -> pl.DataFrame:

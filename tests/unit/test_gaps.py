@@ -127,3 +127,17 @@ def test_without_a_gap_the_columns_keep_their_types():
     assert table.height == 0
     assert table.schema["name"] == pl.String
     assert pl.Null not in table.dtypes
+
+
+def test_a_filter_of_no_gap_leaves_none() -> None:
+    """A profile of a host alone has the columns' types too, so that a filter may compare their numbers."""
+    build = Build()
+    build.host("aten::mm", 0, 10)
+    study = Study(build.profile())
+    busy = Build()
+    busy.kernel("a", 0, 10, launch=busy.call(0, 1))
+    busy.kernel("b", 50, 10, launch=busy.call(40, 1))
+    some = Study(busy.profile())
+    assert some.table("gap").height == 1
+    assert study.table("gap").schema == some.table("gap").schema
+    assert study.table("gap", Scope(step="all", where="calls>5 time>1% start>10us|time>1ms")).height == 0
