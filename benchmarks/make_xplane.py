@@ -2,10 +2,11 @@
 
     python -m benchmarks.make_xplane uniform 2100000 OUT.xplane.pb
     python -m benchmarks.make_xplane tpu 5000000 OUT.xplane.pb
+    python -m benchmarks.make_xplane serving 5000000 OUT.xplane.pb
     python -m benchmarks.make_xplane SMALL.xplane.pb 5000000 OUT.xplane.pb
 
 `uniform` has one line of ops that all carry the same stats; `tpu` is five steps of training on four cores, with lines and stats
-of many kinds. The number is how many events there are at least. The same bytes each time.
+of many kinds; `serving` is a program run again and again without steps, beside a host with more events than its four cores. The number is how many events there are at least. The same bytes each time.
 
 The samples of the project are too small for it: of a few dozen ops a step, five million events are a hundred thousand steps.
 """
@@ -245,15 +246,14 @@ class _Column:
 
 
 def small_space(which: str) -> bytes:
-    """`uniform`, `tpu`, or the content of a file."""
-    if which == "uniform":
-        return xplane_seeds.uniform()
-    return xplane_seeds.training() if which == "tpu" else Path(which).read_bytes()
+    """`uniform`, `tpu`, `serving`, or the content of a file."""
+    built = {"uniform": xplane_seeds.uniform, "tpu": xplane_seeds.training, "serving": xplane_seeds.serving}
+    return built[which]() if which in built else Path(which).read_bytes()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("which", help="uniform, tpu, or a small .xplane.pb")
+    parser.add_argument("which", help="uniform, tpu, serving, or a small .xplane.pb")
     parser.add_argument("events", type=int)
     parser.add_argument("out", type=Path)
     args = parser.parse_args()

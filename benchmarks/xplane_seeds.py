@@ -12,6 +12,9 @@ HBM, VMEM = 1, 3
 CORES, STEPS, LAYERS = 4, 5, 96
 HOST_THREADS = 3
 
+RUNS, POOL = 100, 40
+"""of `serving`: runs of its program on each core, and threads of its host"""
+
 
 def uniform(ops: int = 3000, per_step: int = 5000) -> bytes:
     """One step of one core; every op event carries the same stats, in the same order. A host thread beside it."""
@@ -130,4 +133,65 @@ def _training_host() -> Plane:
             events.append(host.event(name, at, 1_000_000 + i * 911, **stats))
             at += 40_000_000
         host.line(f"thread {thread}", events, id=700 + thread)
+    return host
+
+
+def serving() -> bytes:
+    """Runs of one program on four cores that mark no step; more than half of all events are those of a host with many threads."""
+    return space(*(_serving_core(number) for number in range(CORES)), _serving_host(), host="worker-0")
+
+
+def _serving_core(number: int) -> Plane:
+    core = tpu_plane(number, has_megacore=0, has_merged_vmem=1)
+    pull, push = _op(core, "copy-start.3", "copy-start", 90, 0, 0), _op(core, "copy-done.3", "copy-done", 91, 0, 2**20)
+    between = [_op(core, f"fusion.{i}", CATEGORIES[i % 2], i + 2, 2 ** (24 + i), 2 ** (20 + i % 6)) for i in range(7)]
+    modules, ops, beside, traced = [], [], [], []
+    at = 5_353_251_593_250 + number * 17_000
+    for turn in range(RUNS):
+        began = at
+        for place, op in enumerate([pull, *between, push] * 2):
+            dur = 78_000 + (place * 977_331 + turn * 12_347) % 3_000_000
+            ops.append(core.event(op, at, dur, device_offset_ps=at - 14_617_000, device_duration_ps=dur))
+            at += dur + 1_172
+        beside += [core.event(push, began + i * 500, 3_000_000, hlo_op="copy-done.3", flow=616_168_039 + turn, id=turn) for i in range(3)]
+        traced.append(core.event("barrier-cores", began, 9_000))
+        modules.append(
+            core.event(f"jit_serve({PROGRAM})", began, at - began, run_id=turn + 1, replica_id=number, queue_id=0, _ct=13, _c=turn)
+        )
+        at += 700_000
+    for number_, (name, events) in enumerate(
+        (("XLA Modules", modules), ("XLA Ops", ops), ("Async XLA Ops", beside), ("XLA TraceMe", traced)), 1
+    ):
+        core.line(name, events, id=number_)
+    return core
+
+
+_SERVING_CALLS: tuple[tuple[str, dict[str, int]], ...] = (
+    ("DCE", {}),
+    ("Wait for donation holds", {}),
+    ("LoadProgram", {}),
+    ("MapDmaBuffer", {"size": 1 << 20}),
+    ("DeferredAllocator::Allocate", {"_pt": 9, "_p": 70_000}),
+    ("DoEnqueueProgram", {"run_id": 1, "queue_id": 0, "device_ordinal": 2, "core_type": 1, "_pt": 13, "_p": 70_001}),
+    (
+        "MemoryAllocation",
+        {"index_on_host": 1, "bytes_allocated": 1 << 30, "bytes_available": 1 << 34, "allocation_bytes": 4096, "addr": 1 << 40},
+    ),
+    ("Execute=>IssueSequence", {"_ct": 9, "_c": 70_000}),
+    ("MemoryDeallocation", {"index_on_host": 1, "bytes_allocated": 1 << 29, "bytes_available": 1 << 35, "addr": 1 << 40}),
+    ("$server.py:31 serve", {}),
+    ("backend_compile", {}),  # no step is marked that it could lie in
+)
+
+
+def _serving_host() -> Plane:
+    host = Plane("/host:CPU", id=1)
+    for thread in range(POOL):
+        events, at = [], 5_353_000_000_000 + thread * 1_000
+        for i in range(RUNS * 3):
+            name, stats = _SERVING_CALLS[(i * 7 + i // 5 + thread) % len(_SERVING_CALLS)]
+            varied = {stat: value + i if stat in ("_p", "_c", "addr", "run_id") else value for stat, value in stats.items()}
+            events.append(host.event(name, at, 400_000 + i * 911, **varied))
+            at += 4_000_000
+        host.line(f"pool/{thread}", events, id=700 + thread)
     return host

@@ -101,12 +101,14 @@ def _nested(start: I64, end: I64) -> tuple[I64, I64]:
 
 
 def _by_levels(start: I64, end: I64) -> tuple[I64, I64] | None:
-    """As `_nested`, level by level from the outermost in, each pass over what is left; None where a slice sticks out or it is deep.
+    """As `_nested`, level by level from the outermost in, each pass over what is left; None where it is deep.
 
-    A slice is the outermost of those left if all before it have ended where it starts; the others lie in the last such one.
+    A slice is the outermost of those left if all before it have ended where it starts; the others lie in the last such one, and end
+    with it.
     """
     above, level = np.full(start.size, _NONE, np.int64), np.zeros(start.size, np.int64)
     left: I64 | None = None
+    written = end
     for depth in range(MOST_LEVELS):
         starts, ends = (start, end) if left is None else (start[left], end[left])
         outer = np.ones(starts.size, bool)
@@ -116,15 +118,45 @@ def _by_levels(start: I64, end: I64) -> tuple[I64, I64] | None:
             level[left] = depth
         if inside.size == 0:
             return above, level
-        rows = np.flatnonzero(outer)
-        around = rows[np.cumsum(outer)[inside] - 1]
-        if np.any(ends[inside] > ends[around]) or (depth == SHALLOW and inside.size > start.size // 2):
+        if depth == SHALLOW and inside.size > start.size // 2:
             return None
+        around = _last(outer, inside)
+        sticking = ends[inside] > ends[around]
+        if sticking.any():
+            _find_outer(starts, ends, outer, around[sticking])
+            inside = np.flatnonzero(~outer)
+            around = _last(outer, inside)
+            end = end.copy() if end is written else end
+            end[inside if left is None else left[inside]] = np.minimum(ends[inside], ends[around])
         if left is not None:
             inside, around = left[inside], left[around]
         above[inside] = around
         left = inside
     return None
+
+
+def _last(outer: NDArray[np.bool_], rows: I64) -> I64:
+    """For each of these rows the last one up to it that is outer."""
+    last: I64 = np.flatnonzero(outer)[np.cumsum(outer)[rows] - 1]
+    return last
+
+
+def _find_outer(start: I64, end: I64, outer: NDArray[np.bool_], stuck: I64) -> None:
+    """Tell anew which slices are outer, from those that others stick out of to where all of them have ended.
+
+    What sticks out ends with what it lies in: so the next is the first that starts where that has ended.
+    """
+    harmed = np.zeros(outer.size, bool)
+    harmed[stuck] = True
+    rows = np.flatnonzero(harmed[_last(outer, np.arange(outer.size))])
+    start, end = start[rows], end[rows]
+    following = np.maximum(np.searchsorted(start, end), np.arange(1, rows.size + 1)).tolist()
+    found, at = [], 0
+    while at < rows.size:
+        found.append(at)
+        at = following[at]
+    outer[rows] = False
+    outer[rows[found]] = True
 
 
 def _by_ends(start: I64, end: I64) -> tuple[I64, I64]:
