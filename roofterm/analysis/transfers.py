@@ -7,6 +7,8 @@ done op has them, and its own length, often nanoseconds, says nothing of how fas
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from itertools import pairwise
 
 import msgspec
 import numpy as np
@@ -16,6 +18,9 @@ from numpy.typing import NDArray
 from roofterm.analysis.hlo_costs import on_device_clock
 from roofterm_parsers.profile import Kind, Profile
 
+I64 = NDArray[np.int64]
+
+NONE = -1
 _DONE = re.compile(r"-done(?=\.\d+$|$)")
 _OPERAND = re.compile(r"%([\w.\-]*start[\w.\-]*)")
 
@@ -26,7 +31,7 @@ TRANSFERS = pl.Schema({"slice": pl.UInt32(), "transfer_ps": pl.Int64()})
 def transfers(profile: Profile) -> pl.DataFrame:
     """The transfers of which both ends ran, schema `TRANSFERS`.
 
-    A done op ends what the latest run of its start op before it has begun on the same device.
+    A done op ends what the latest run of its start op before it has begun on the same device. In order of slices.
     """
     pairs = _pairs(profile)
     if pairs.height == 0:
@@ -34,8 +39,9 @@ def transfers(profile: Profile) -> pl.DataFrame:
     ends = np.zeros(profile.hlo_ops.height, np.bool_)
     ends[pl.concat([pairs["start"], pairs["done"]]).to_numpy()] = True
     ran = profile.hlo[np.flatnonzero(ends[profile.hlo["op"].to_numpy()])]
-    if not _rises(ran["slice"].to_numpy()):
-        ran = ran.unique("slice", keep="first")
+    slices = ran["slice"].to_numpy()
+    if not np.all(slices[1:] > slices[:-1]):
+        ran = ran.unique("slice", keep="first", maintain_order=True)
     taken = profile.slices[ran["slice"]]
     ran = ran.with_columns(
         device=profile.tracks["device"].gather(taken["track"]),
@@ -43,22 +49,38 @@ def transfers(profile: Profile) -> pl.DataFrame:
         end_ps=taken["start_ps"] + taken["dur_ps"],
         own_ps=taken["dur_ps"],
     )
-    ran = on_device_clock(profile, ran.filter(taken["kind"] == int(Kind.KERNEL)))
-    if not _in_order(ran["device"].to_numpy(), ran["start_ps"].to_numpy()):
-        ran = ran.sort("start_ps")
-    begun = ran.select("device", "start_ps", start="op", begin_ps="start_ps")
-    done = ran.join(pairs, left_on="op", right_on="done", how="inner", maintain_order="left")
-    done = done.join_asof(begun, on="start_ps", by=["device", "start"], strategy="backward", check_sortedness=False)
-    return done.drop_nulls("begin_ps").select("slice", transfer_ps=pl.col("end_ps") - pl.col("begin_ps")).cast(TRANSFERS)
+    ran = on_device_clock(profile, ran.filter((taken["kind"] == int(Kind.KERNEL)) & ran["device"].is_not_null()))
+    start, end = ran["start_ps"].to_numpy(), ran["end_ps"].to_numpy()
+    number, number_of_done = np.full((2, profile.hlo_ops.height), NONE, np.int64)
+    number[pairs["start"].to_numpy()] = np.arange(pairs.height)  # several done ops may have one start
+    number_of_done[pairs["done"].to_numpy()] = number[pairs["start"].to_numpy()]
+    begun, done = _Runs(ran, number, pairs.height), _Runs(ran, number_of_done, pairs.height)
+    transfer = np.full(ran.height, NONE, np.int64)
+    for before, rows in zip(begun.groups(), done.groups(), strict=True):
+        if before.size and rows.size:
+            since = np.sort(start[before])
+            latest = np.searchsorted(since, start[rows], side="right") - 1
+            transfer[rows] = np.where(latest >= 0, end[rows] - since[latest], NONE)
+    known = transfer != NONE
+    return pl.DataFrame({"slice": ran["slice"].to_numpy()[known], "transfer_ps": transfer[known]}, schema=TRANSFERS)
 
 
-def _rises(slices: NDArray[np.uint32]) -> bool:
-    return bool(np.all(slices[1:] > slices[:-1]))
+class _Runs:
+    """Runs of some ops by their number and the device."""
 
+    def __init__(self, ran: pl.DataFrame, number: I64, count: int) -> None:
+        """`ran`: columns op, device; `number`: of each op, below `count`, NONE for others."""
+        code, device = number[ran["op"].to_numpy()], ran["device"].to_numpy()
+        devices = int(device.max()) + 1 if device.size else 1
+        rows = np.flatnonzero(code != NONE)
+        key = code[rows] * devices + device[rows]
+        order = np.argsort(key.astype(np.uint16) if count * devices <= 1 << 16 else key, kind="stable")
+        self._rows = rows[order]
+        self._bounds = np.searchsorted(key[order], np.arange(count * devices + 1)).tolist()
 
-def _in_order(device: NDArray[np.uint16], start: NDArray[np.int64]) -> bool:
-    """Whether one device follows the other, each in order of time: sorting would be in vain."""
-    return bool(np.all((start[1:] >= start[:-1]) & (device[1:] == device[:-1]) | (device[1:] > device[:-1])))
+    def groups(self) -> Iterator[I64]:
+        """Rows of `ran` of each number on each device, in order of both."""
+        return (self._rows[a:b] for a, b in pairwise(self._bounds))
 
 
 def _pairs(profile: Profile) -> pl.DataFrame:
