@@ -6,7 +6,8 @@
     python -m benchmarks.make_xplane SMALL.xplane.pb 5000000 OUT.xplane.pb
 
 `uniform` has one line of ops that all carry the same stats; `tpu` is five steps of training on four cores, with lines and stats
-of many kinds; `serving` is a program run again and again without steps, beside a host with more events than its four cores. The number is how many events there are at least. The same bytes each time.
+of many kinds; `serving` is a program run again and again without steps, beside a host with more events than its four cores. The
+number is how many events there are at least. The same bytes each time.
 
 The samples of the project are too small for it: of a few dozen ops a step, five million events are a hundred thousand steps.
 """

@@ -14,8 +14,9 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from benchmarks.checkout import ROOT, compile_packages, environment
@@ -31,6 +32,9 @@ EVENTS_PER_SECOND = 2_000_000
 
 OWN_ROOFLINE, XPROFS_TABLE = "roofterm roofline", "roofterm roofline --xprof 2.24.2"
 """the second gives the table that XProf gives, cell by cell; the first one holds each piece of work against its roof besides"""
+XPROFS_OWN = "XProf 2.24.2 roofline"
+KINDS = {"training": "tpu", "serving": "serving"}
+"""the TPUs' profiles, and what `make_xplane` calls them"""
 
 
 @dataclass
@@ -50,17 +54,19 @@ class Contender:
         return self.median(lambda done: float(json.loads(done.output.splitlines()[-1])[key])) if self.answers else None
 
 
-def contenders(uniform: Path, tpu: Path, peers_home: Path | None) -> list[Contender]:
+def contenders(uniform: Path, tpus: Mapping[str, Path], peers_home: Path | None) -> list[Contender]:
+    """Those over the uniform plane and over each TPU's profile, which has a name."""
     load: list[str | Path] = [sys.executable, "-m", "benchmarks.contenders.roofterm_load"]
     roofline: list[str | Path] = [sys.executable, "-m", "roofterm.cli.main", "roofline", "--format", "json", "--no-cache"]
-    found = [
-        Contender("roofterm, uniform plane to a Profile", lambda path: [*load, path], uniform),
-        Contender("roofterm, TPU planes to a Profile", lambda path: [*load, path], tpu),
-        Contender(XPROFS_TABLE, lambda path: [*roofline, "--xprof", "2.24.2", path], tpu, answers=False),
-        Contender(OWN_ROOFLINE, lambda path: [*roofline, path], tpu, answers=False),
-    ]
-    if peers_home is not None:
-        found.append(Contender("XProf 2.24.2 roofline", lambda path: xprof_command(peers_home, path), tpu))
+    found = [Contender("roofterm, uniform plane to a Profile", lambda path: [*load, path], uniform)]
+    for kind, profile in tpus.items():
+        found += [
+            Contender(f"roofterm, {kind} to a Profile", lambda path: [*load, path], profile),
+            Contender(f"{XPROFS_TABLE}, {kind}", lambda path: [*roofline, "--xprof", "2.24.2", path], profile, answers=False),
+            Contender(f"{OWN_ROOFLINE}, {kind}", lambda path: [*roofline, path], profile, answers=False),
+        ]
+        if peers_home is not None:
+            found.append(Contender(f"{XPROFS_OWN}, {kind}", partial(xprof_command, peers_home), profile))
     return found
 
 
@@ -81,18 +87,22 @@ def measure(found: Sequence[Contender], rounds: int, data: Path) -> None:
             print(f"round {number + 1}: {one.name}: {told}", file=sys.stderr, flush=True)
 
 
-def make_profiles(events: int, sample: Path | None, data: Path) -> tuple[Path, Path]:
-    """The uniform and the TPU profile, made where they are not there yet."""
+def make_profiles(events: int, samples: Sequence[Path], data: Path) -> tuple[Path, dict[str, Path]]:
+    """The uniform profile, and those of TPUs by name: built by hand, or the samples made large. Made where they are not there yet."""
     data.mkdir(parents=True, exist_ok=True)
-    which = "tpu" if sample is None else str(sample.resolve())
-    name = "tpu" if sample is None else sample.name.partition(".")[0]
-    uniform, tpu = data / f"uniform_{UNIFORM_EVENTS}.xplane.pb", data / f"{name}_{events}.xplane.pb"
-    for kind, count, path in (("uniform", UNIFORM_EVENTS, uniform), (which, events, tpu)):
-        if not path.exists():
-            part = path.with_suffix(".part")
-            subprocess.run([sys.executable, "-m", "benchmarks.make_xplane", kind, str(count), part], check=True, cwd=ROOT)
-            part.rename(path)
-    return uniform, tpu
+    named = {sample.name.partition(".")[0]: str(sample.resolve()) for sample in samples}
+    uniform = _made("uniform", UNIFORM_EVENTS, data / f"uniform_{UNIFORM_EVENTS}.xplane.pb")
+    if named:
+        return uniform, {name: _made(which, events, data / f"{name}_{events}.xplane.pb") for name, which in named.items()}
+    return uniform, {kind: _made(which, events, data / f"{which}_{events}.xplane.pb") for kind, which in KINDS.items()}
+
+
+def _made(which: str, events: int, path: Path) -> Path:
+    if not path.exists():
+        part = path.with_suffix(".part")
+        subprocess.run([sys.executable, "-m", "benchmarks.make_xplane", which, str(events), part], check=True, cwd=ROOT)
+        part.rename(path)
+    return path
 
 
 def results_table(found: Sequence[Contender]) -> str:
@@ -120,33 +130,42 @@ def promises_table(found: Sequence[Contender]) -> str:
         slices, load_s = uniform.answer("slices") or 0, uniform.answer("load_s") or 1
         at_most = slices / EVENTS_PER_SECOND
         rows.append(["uniform plane to a Profile, 2 M events a second", seconds(at_most), seconds(load_s), verdict(load_s, at_most)])
-    theirs = by_name.get("XProf 2.24.2 roofline")
     figures: list[tuple[str, Callable[[Run], float], float]] = [
         ("whole process", lambda done: done.wall_s, 1 / 5),
         ("CPU", lambda done: done.cpu_s, 1 / 5),
         ("peak memory", lambda done: done.peak_bytes, 1 / 3),
     ]
-    for contender, said in ((XPROFS_TABLE, "XProf's table"), (OWN_ROOFLINE, "own roofline")):
-        ours = by_name.get(contender)
-        if ours is None or theirs is None:
+    for theirs in by_name.values():
+        tool, _, kind = theirs.name.partition(", ")
+        if tool != XPROFS_OWN:
             continue
-        for name, figure, at_most in figures:
-            value = (ours.median(figure) or 0.0) / (theirs.median(figure) or 1.0)
-            rows.append([f"{said} / XProf's, {name}", share(at_most), share(value), verdict(value, at_most)])
+        for contender, said in ((XPROFS_TABLE, "XProf's table"), (OWN_ROOFLINE, "own roofline")):
+            ours = by_name.get(f"{contender}, {kind}")
+            if ours is None:
+                continue
+            for name, figure, at_most in figures:
+                value = (ours.median(figure) or 0.0) / (theirs.median(figure) or 1.0)
+                rows.append([f"{kind}: {said} / XProf's, {name}", share(at_most), share(value), verdict(value, at_most)])
     return table(["promise", "at most", "this run", ""], rows)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--events", type=int, default=5_000_000, help="of the TPU profile")
+    parser.add_argument("--events", type=int, default=5_000_000, help="of each TPU's profile")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--sample", type=Path, help="a small .xplane.pb to repeat instead of the one built by hand")
+    parser.add_argument(
+        "--sample",
+        type=Path,
+        action="append",
+        default=[],
+        help="a small .xplane.pb to repeat instead of those built by hand; may be repeated",
+    )
     parser.add_argument("--without-xprof", action="store_true")
     parser.add_argument("--data", type=Path, default=default_home() / "data", help="where the profiles are kept")
     parser.add_argument("--peers-home", type=Path, default=default_home(), help="where XProf's environment is kept")
     args = parser.parse_args()
-    uniform, tpu = make_profiles(args.events, args.sample, args.data)
-    found = contenders(uniform, tpu, None if args.without_xprof else args.peers_home.resolve())
+    uniform, tpus = make_profiles(args.events, args.sample, args.data)
+    found = contenders(uniform, tpus, None if args.without_xprof else args.peers_home.resolve())
     compile_packages()
     measure(found, args.rounds, args.data)
     print(f"{machine()}; {load_text([done.load for one in found for done in one.runs])}\n")

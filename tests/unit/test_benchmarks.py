@@ -24,7 +24,7 @@ from benchmarks.ranks import Taken, make_ranks, rate_ratio, rates_table
 from roofterm.analysis.scope import ALL
 from roofterm.analysis.study import Study
 from roofterm_parsers.opening import open_profile
-from roofterm_parsers.profile import Kind, Profile
+from roofterm_parsers.profile import Kind, Profile, TrackKind
 from tests.xspace import Plane, number, space, text, varint
 
 MB = 1 << 20
@@ -92,7 +92,7 @@ def test_what_is_no_event_is_kept_as_it_is():
     assert b"".join(inflate(small, 1)) == small
 
 
-@pytest.mark.parametrize("seed", ["uniform", "training"])
+@pytest.mark.parametrize("seed", ["uniform", "training", "serving"])
 def test_planes_are_the_same_bytes_each_time(seed):
     small = [getattr(xplane_seeds, seed)() for _ in range(2)]
     assert small[0] == small[1]
@@ -105,6 +105,17 @@ def test_the_training_run_has_what_a_roofline_needs(tmp_path):
     assert profile.steps["number"].unique().sort().to_list() == list(range(xplane_seeds.STEPS))
     assert (profile.slices["kind"] == int(Kind.ASYNC)).any()
     assert (profile.slices["depth"] > 0).any()
+    total = next(row for row in Study(profile).roofline(ALL).program if row.step == "Total")
+    assert total.flops is not None
+    assert total.flops > 0
+
+
+def test_serving_has_work_without_steps_beside_a_host_with_more_events(tmp_path):
+    profile = opened(xplane_seeds.serving(), tmp_path)
+    assert profile.steps.height == 0
+    assert profile.devices["worked"].to_list() == [True] * xplane_seeds.CORES
+    on_host = profile.tracks["kind"].gather(profile.slices["track"]) == int(TrackKind.HOST)
+    assert int(on_host.sum()) > profile.slices.height / 2
     total = next(row for row in Study(profile).roofline(ALL).program if row.step == "Total")
     assert total.flops is not None
     assert total.flops > 0
