@@ -36,9 +36,10 @@ def host_needed(data: Buffer, space: Space, names: HostNames | None) -> bool:
 
 
 def line_needed(data: Buffer, plane: Plane, at: int, end: int) -> bool:
-    """Whether the line of a TPU in data[at:end] tells of its work: ops, programs or steps, or what counters counted over them."""
-    head = head_of(data, at, end)
-    aside = head is not None and device_line_kind(head.name, 0) in _BESIDE_WORK
+    """Whether the line of a device in data[at:end] may tell of its work: all do but a TPU's annotations and waits, and its counters
+    where none counted over a program."""
+    device, head = device_of(plane.name), head_of(data, at, end)
+    aside = device is not None and device.kind in _TPU and head is not None and device_line_kind(head.name, 0) in _BESIDE_WORK
     return not aside or _has_stat(plane, _COUNTED)
 
 

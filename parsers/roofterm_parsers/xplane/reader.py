@@ -43,8 +43,8 @@ def read(
     cancelled: Callable[[], bool],
     device_alone: bool | HostNames = False,
 ) -> Profile:
-    """The profile in an XSpace. `device_alone`: of TPUs' profiles without the host's lines, unless they are needed; with names of
-    events that make them so also without the devices' lines that hold no work (`needed`).
+    """The profile in an XSpace. `device_alone`: of TPUs' profiles without the host's lines, unless they are needed, and without the
+    devices' lines that hold no work (`needed`; True: as XProf's tables need them).
 
     `report` is told the bytes that were read since it was called last, `cancelled` is asked between blocks. Raises
     ProfileError where nothing is on the time axis, Interrupted when cancelled. Times are exact to the picosecond.
@@ -62,8 +62,7 @@ def read(
     space = read_space(view)
     environment = _environment(view, space)
     devices: list[dict[str, Any]] = []
-    names = device_alone if isinstance(device_alone, HostNames) else None
-    host = not device_alone or host_needed(view, space, names)
+    host = not device_alone or host_needed(view, space, device_alone if isinstance(device_alone, HostNames) else None)
     spans: list[Span] = []
     belongs: list[tuple[Plane, int | None]] = []
     for plane in space.planes:
@@ -74,7 +73,7 @@ def read(
         if device is not None:
             devices.append(device_row(0, device, plane.values(view, plane.stats), worked=False))
         wanted = plane.stat_ids(HOST_STATS if device is None else DEVICE_STATS)
-        lines = plane.lines if host or names is None else [line for line in plane.lines if line_needed(view, plane, *line)]
+        lines = plane.lines if host else [line for line in plane.lines if line_needed(view, plane, *line)]
         spans += (Span(at, end, wanted) for at, end in lines)
         belongs += ((plane, row) for _ in lines)
     with threads(sum(span.end - span.at for span in spans) >= WORTH_THREADS_BYTES) as later:
