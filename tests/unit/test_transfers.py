@@ -67,3 +67,23 @@ def test_a_start_before_the_profile_leaves_the_done_op_alone() -> None:
     core.line("XLA Ops", [core.event(end, 0, US)])
     made = study(core)
     assert transfers(made.profile).height == 0
+
+
+def test_each_core_and_each_copy_has_starts_of_its_own() -> None:
+    """Core 0: starts of copy 1 at 0 and 10 us and of copy 2 at 5 us, done ops at 20 and 30 us, 1 us each; core 1 the same 2 us later,
+    but without copy 2's start. The latest start before a done op counts: 21 - 10, 31 - 5 and 21 - 10 us."""
+    cores = []
+    for number, late in ((0, 0), (1, 2)):
+        core = tpu_plane(number)
+        starts, dones = (
+            [core.op(f"%copy-{end}.{i} = f32[8]", f"copy-{end}.{i}", hlo_category="c", program_id=1, symbol_id=i) for i in (1, 2)]
+            for end in ("start", "done")
+        )
+        ran = [(starts[0], 0), (starts[1], 5), (starts[0], 10), (dones[0], 20), (dones[1], 30)]
+        ran = [one for one in ran if number == 0 or one[0] != starts[1]]
+        core.line("XLA Ops", [core.event(op, (at + late) * US, US) for op, at in ran])
+        cores.append(core)
+    profile = read(space(*cores), Source("t.xplane.pb", "xplane", "plain"), lambda size: None, cancelled=lambda: False)
+    found = transfers(profile)
+    assert found["slice"].to_list() == [3, 4, 7]  # of five slices of core 0 and four of core 1
+    assert found["transfer_ps"].to_list() == [11 * US, 26 * US, 11 * US]
