@@ -15,6 +15,7 @@ from roofterm.tui.widgets.glyphs import CategoryKey, Look
 from roofterm.tui.widgets.lanes import Lanes, telling_lane
 from roofterm.tui.widgets.raster import Lane
 from roofterm.tui.widgets.timeline import SliceHighlighted, SliceSelected, Step, TimelineView, WindowMarked
+from roofterm.tui.widgets.timeline_place import Place
 from roofterm_parsers.profile import Kind, TrackKind
 from tests.unit.small_profile import STREAM, THREAD, Slice, Track, profile_of
 
@@ -240,8 +241,7 @@ async def test_a_kernel_leads_to_its_launch_in_the_opened_thread_and_back() -> N
         place = app.view.place
         assert place is not None
         assert place.rows == [(0, 0), (1, 0)]
-        await press(pilot, "right")
-        assert app.view.slice_id == 3
+        assert app.view.slice_id == 3  # it opens on the first work
         await press(pilot, "u")
         assert app.view.slice_id == 2
         assert place.rows == [(0, 0), (1, 0), (1, 1), (1, 2)]
@@ -271,7 +271,8 @@ async def test_the_same_name_is_followed_over_time() -> None:
     tracks, slices = HOST_AND_DEVICE
     app = Shown(tracks, slices)
     async with app.run_test(size=(80, 16)) as pilot:
-        await press(pilot, "right", "n")
+        assert app.view.slice_id == 3
+        await press(pilot, "n")
         assert app.view.slice_id == 5
         await press(pilot, "n")
         assert app.view.slice_id == 5
@@ -441,3 +442,12 @@ def test_a_folded_thread_shows_the_outermost_lane_that_tells_its_time_apart() ->
     assert telling_lane([wrapper, few, ten]) == 2
     assert telling_lane([wrapper, few]) == 0
     assert telling_lane([]) == 0
+
+
+def test_a_view_that_is_laid_out_later_still_opens_on_the_first_work() -> None:
+    """Shown before it has a size it knows one cell; the cursor must not fall back to the window's start meanwhile."""
+    lanes = Lanes.build(*profile_of((STREAM, THREAD), [Slice(1, 0, 200, "aten::mm", Kind.OP), Slice(0, 150, 20, "matmul")]))
+    place = Place.at_start(lanes, (), 1, 1)
+    place.resize(1, 1)
+    place.resize(20, 4)
+    assert (place.cursor_ps - lanes.begin_ps, place.column) == (150_000, 15)

@@ -105,7 +105,8 @@ class Place:
     def show(self, start_ps: int, span_ps: int) -> None:
         """Another window; the cursor stays at its moment, or at the nearest one in sight."""
         self.start_ps, self.span_ps = timeline_window.clamped(start_ps, span_ps, self.extent, self.cells)
-        self.cursor_ps = max(self.start_ps, min(self.cursor_ps, self.window.edge(self.cells - 1)))
+        last = self.window.edge(self.cells - 1) if self.cells > 1 else self.window.end_ps - 1  # one cell: not laid out yet
+        self.cursor_ps = max(self.start_ps, min(self.cursor_ps, last))
         self._keep_in_sight()
         self._look_up()
 
