@@ -12,7 +12,7 @@ from contextlib import suppress
 from types import TracebackType
 
 from roofterm_parsers import processes
-from roofterm_parsers.chrome.memory import KEPT_BYTES
+from roofterm_parsers.allocator import KEPT_BYTES
 
 BLOCK_BYTES = 4 << 20
 BUFFER_BYTES = BLOCK_BYTES + (64 << 10)

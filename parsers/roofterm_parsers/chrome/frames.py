@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from roofterm_parsers.allocator import give_back
 from roofterm_parsers.chrome.events import NULL
-from roofterm_parsers.chrome.memory import give_back
 
 LARGE_ROWS = 300_000
 """From so many rows on, what making a table leaves free is given back."""

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from roofterm_parsers.allocator import give_back
 from roofterm_parsers.chrome.axis import Axis
 from roofterm_parsers.chrome.codes import Columns
 from roofterm_parsers.chrome.context import Context
@@ -16,7 +17,6 @@ from roofterm_parsers.chrome.frames import LARGE_ROWS, nullable, table
 from roofterm_parsers.chrome.gathering import Gathered
 from roofterm_parsers.chrome.groups import FLOW_START, Group
 from roofterm_parsers.chrome.kinds import pair_names
-from roofterm_parsers.chrome.memory import give_back
 from roofterm_parsers.chrome.store import Table
 from roofterm_parsers.chrome.tracks import Tracks
 from roofterm_parsers.profile import COUNTERS, FLOWS, INSTANTS, MEMORY, NAMES

@@ -12,12 +12,12 @@ from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from roofterm_parsers.allocator import give_back, keep_freed
 from roofterm_parsers.chrome import header
 from roofterm_parsers.chrome.codes import Block
 from roofterm_parsers.chrome.crew import BUFFER_BYTES, LARGE_BYTES, Crew
 from roofterm_parsers.chrome.decoding import Decoder
 from roofterm_parsers.chrome.gathering import Dictionaries, Gathered
-from roofterm_parsers.chrome.memory import give_back, keep_freed
 from roofterm_parsers.chrome.pool import Pool
 from roofterm_parsers.chrome.splitting import ByteSource, Piece, Splitter
 from roofterm_parsers.errors import Interrupted, TooLarge

@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 import polars as pl
 
+from roofterm_parsers.allocator import keep_freed
 from roofterm_parsers.errors import Interrupted, ProfileError
 from roofterm_parsers.profile import DEVICE_ALONE, DEVICES, LINKS, STEPS, TRACKS, Profile, Source, Warning, empty
 from roofterm_parsers.records import HostNames
@@ -53,6 +54,8 @@ def read(
     if len(view) == 0:
         raise ProfileError(f"{source.path} is empty (0 bytes): it holds no event.", source.path)
     array = np.frombuffer(view, np.uint8)
+    if len(view) >= WORTH_THREADS_BYTES:
+        keep_freed()
 
     def tick(size: int) -> None:
         if cancelled():

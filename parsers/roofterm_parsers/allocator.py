@@ -1,4 +1,4 @@
-"""How the C library keeps memory: large arrays come and go while a trace is read, and what they leave is not ours to keep."""
+"""How the C library keeps memory: large arrays come and go while a profile is read, and what they leave is not ours to keep."""
 
 from __future__ import annotations
 
