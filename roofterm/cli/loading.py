@@ -18,6 +18,7 @@ from roofterm.cli.arguments import Arguments
 from roofterm.cli.selecting import memory_limit, roofs_of
 from roofterm.text.safe import safe_text
 from roofterm.text.units import bytes_text
+from roofterm_parsers.errors import Interrupted
 from roofterm_parsers.opening import Progress, open_profile
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ def load(args: Arguments) -> Profile:
     stop = args.ahead.stop if args.ahead is not None else Event()
     with _stopping(stop):
         profile = args.ahead.profile() if args.ahead is not None else _opened(args, stop.is_set)
+    if stop.is_set():
+        raise Interrupted("loading was stopped")  # asked for too late for reading to hear it, while ranks were merged
     if not gc.isenabled():
         gc.freeze()
         gc.enable()

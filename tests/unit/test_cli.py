@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from roofterm.cli.main import main
 from roofterm.cli.selecting import memory_limit, scope_of
 from roofterm.report.breakdown import cell_shares
 from roofterm.text.safe import cell_width
+from roofterm_parsers.profile import Profile
 
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"
 H100 = SAMPLES / "transformer_h100_synthetic.pt.trace.json.gz"
@@ -248,6 +250,17 @@ def wait_for_handler(pid: int, number: int) -> None:
             return
         time.sleep(0.05)
     pytest.fail("the signal is never caught")
+
+
+def test_a_signal_that_comes_too_late_for_reading_to_hear_it_is_heard_all_the_same(monkeypatch: pytest.MonkeyPatch):
+    """As where the last rank is read and the ranks are merged."""
+
+    def merged(*_: Any, **__: Any) -> Profile:
+        os.kill(os.getpid(), signal.SIGINT)
+        return Profile()
+
+    monkeypatch.setattr("roofterm.cli.loading.open_profile", merged)
+    assert main(["steps", "made.json", "-q"]) == 130
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
