@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -10,13 +11,19 @@ from roofterm.text.units import UNKNOWN, bytes_text, duration_us, figures, pct
 
 MOST = 8
 """entries of a list or a mapping that are named"""
+_WHOLE = 1000
+"""counts (a step on average) from which on fractions say nothing"""
 
-_BY_SUFFIX: tuple[tuple[str, Callable[[float], str]], ...] = (
-    ("_us", duration_us),
-    ("_ps", lambda value: duration_us(value / 1e6)),
-    ("_pct", pct),
-    ("_bytes", bytes_text),
-)
+_UNITS: Mapping[str, tuple[Callable[[float], str], str]] = {
+    "us": (duration_us, "time"),
+    "ps": (lambda value: duration_us(value / 1e6), "time"),
+    "pct": (pct, "share"),
+    "bytes": (bytes_text, "size"),
+    "bytes_per_s": (lambda value: f"{bytes_text(value)}/s", "rate"),
+}
+"""How a number of a unit is shown, and the word that its label says instead of the unit."""
+_UNIT = re.compile(r"(?<!\d)_(bytes_per_s|bytes|us|ps|pct)(?=_|$)")
+"""A unit in a name; behind a number it is part of what is counted (kernels_under_10_us)."""
 
 
 class Evidence(NamedTuple):
@@ -32,10 +39,18 @@ def evidence_of(evidence: Mapping[str, Any]) -> list[Evidence]:
 
 
 def _label(name: str) -> str:
-    """The name in words: what its unit says anyway is left out, but for a time, which a count of the same name may stand beside."""
-    for suffix, word in (("_us", " time"), ("_ps", " time"), ("_pct", " share"), ("_bytes", " size")):
-        name = name.removesuffix(suffix) + word if name.endswith(suffix) else name.replace(f"{suffix}_", f"{word}_", 1)
+    """The name in words, with the kind of figure for the unit: a count of the same name may stand beside it."""
+    found = _unit_of(name)
+    if found is not None:
+        word = _UNITS[found[1]][1]
+        said = word in name.split("_") or name.startswith("occupancy") or "_occupancy" in name
+        name = name[: found.start()] + ("" if said else f"_{word}") + name[found.end() :]
     return name.replace("_", " ")
+
+
+def _unit_of(name: str) -> re.Match[str] | None:
+    """The last unit that a name holds is that of its figures."""
+    return next(reversed(list(_UNIT.finditer(name))), None)
 
 
 def _text(name: str, value: Any) -> str:
@@ -53,10 +68,10 @@ def _text(name: str, value: Any) -> str:
 
 
 def _number(name: str, value: float) -> str:
-    for suffix, show in _BY_SUFFIX:
-        if f"{name}_".find(f"{suffix}_") >= 0:
-            return show(value)
-    return f"{value:,.0f}" if value == int(value) else figures(value)
+    found = _unit_of(name)
+    if found is not None:
+        return _UNITS[found[1]][0](value)
+    return f"{value:,.0f}" if value == int(value) or abs(value) >= _WHOLE else figures(value)
 
 
 def _several(texts: list[str]) -> str:

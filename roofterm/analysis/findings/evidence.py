@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 LEAST_LAUNCHES = 20
 FEW_HOLES = 5
-LONGEST_WORD = 44
+LONGEST_WORD = 56
 """Cells: lines of a narrow terminal have room for it."""
 
 Pool = str
