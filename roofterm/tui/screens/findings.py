@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import ClassVar
 
 import polars as pl
 from textual.app import ComposeResult
 from textual.containers import Vertical
-from textual.events import Resize
 
 from roofterm.analysis.filters import Filter, parse
 from roofterm.analysis.findings import rules
@@ -18,20 +16,23 @@ from roofterm.report.evidence import evidence_of
 from roofterm.results import Finding
 from roofterm.text.units import count, duration_us, pct
 from roofterm.tui.columns import definition
+from roofterm.tui.finding_notes import finding_notes, questions, seen_in
 from roofterm.tui.finding_target import target_of
 from roofterm.tui.frames import findings_frame
 from roofterm.tui.opened import Opened
 from roofterm.tui.rows import chosen_rows, place_of
 from roofterm.tui.state import Selection, Sort, ViewState, without_rank
 from roofterm.tui.table_page import TablePage
-from roofterm.tui.widgets.detail import DetailPanel, Details, Fact
-from roofterm.tui.widgets.table import VirtualTable
+from roofterm.tui.widgets.detail import Details, Fact
+from roofterm.tui.widgets.line_widget import Piece
+from roofterm.tui.widgets.noted_table import NotedTable
+
+NOTHING_FOUND = "nothing found that would be worth the time: see the roofline for what is left"
 
 
 class FindingsPage(TablePage):
     SCREEN = "findings"
     NATURAL = Sort("time_at_stake_us")
-    TELLS_BELOW: ClassVar[bool] = True
 
     def __init__(self, opened: Opened) -> None:
         super().__init__(opened)
@@ -42,10 +43,7 @@ class FindingsPage(TablePage):
     def compose(self) -> ComposeResult:
         with Vertical(id="findings-panel", classes="framed") as main:
             main.border_title = "What to fix first"
-            yield VirtualTable("findings-table", "nothing found that would be worth the time: see the roofline for what is left")
-        with Vertical(classes="framed below") as below:
-            below.border_title = "Evidence"
-            yield DetailPanel("finding-below", definitions=False, steady=True)
+            yield NotedTable("findings-table", self._notes, NOTHING_FOUND, self._asked_in_vain)
 
     def key(self, state: ViewState) -> Hashable:
         return (self.scope(state, "steady"), without_rank(state.filter), state.sorts.get(self.by))
@@ -58,7 +56,6 @@ class FindingsPage(TablePage):
         before = self.selection()
         rows = chosen_rows(frame, Filter(), sort)
         self.show_rows(rows, sort, place_of(rows, "id", before.name if before else None))
-        self._fit()
 
     def settle(self, state: ViewState) -> None:
         chosen = state.selection
@@ -87,14 +84,6 @@ class FindingsPage(TablePage):
         details = finding_details(finding)
         return Details(details.title, [*details.facts, *asked])
 
-    def show_side(self) -> None:
-        """The evidence alone: what else was asked is a key away, and is the same for every finding."""
-        finding = self._finding()
-        self.query_one(DetailPanel).show(self.details() if finding is None else finding_details(finding))
-
-    def on_resize(self, event: Resize) -> None:
-        self.call_after_refresh(self._fit)
-
     def action_open(self) -> None:
         finding = self._finding()
         if finding is None:
@@ -115,11 +104,11 @@ class FindingsPage(TablePage):
         frame = self.against(self.by, findings_frame(found), lambda base: findings_frame(base.findings()))
         return found, frame, study.selection(scope).text
 
-    def _fit(self) -> None:
-        """The list as high as its rows, but no more than half: the rest is the evidence's."""
-        framed = 2 if self.screen.has_class("-framed") else 0
-        wanted = max(self.table.rows(), 2) + 1 + framed
-        self.query_one("#findings-panel").styles.height = min(wanted, max(self.size.height // 2, 4))
+    def _notes(self, row: int, width: int) -> list[list[Piece]]:
+        return finding_notes(self._findings[row], width, self.table.palette, self.table.look) if row < len(self._findings) else []
+
+    def _asked_in_vain(self, width: int) -> list[list[Piece]]:
+        return questions([rule.question for rule in rules().values()], width, self.table.palette, self.table.look)
 
     def _finding(self) -> Finding | None:
         at = self.table.row_id()
@@ -144,7 +133,7 @@ def finding_details(finding: Finding) -> Details:
         Fact("Evidence"),
         *(Fact(one.label, one.text, definition(one.name)) for one in evidence_of(finding.evidence)),
     ]
-    where = " ".join(part for part in (finding.where.get("view", ""), finding.where.get("filter", "")) if part)
+    where = seen_in(finding)
     if where:
         facts.append(Fact("seen in", where))
     rule = rules().get(finding.id)

@@ -16,9 +16,6 @@ from roofterm.tui.widgets.line_widget import LineWidget, Piece
 LABEL = 12
 """cells of the labels' column at least; with room for values it grows to a third of the width"""
 
-STEADY_LABEL = 22
-"""cells of a label in a panel that keeps its places"""
-
 
 @dataclass(frozen=True)
 class Fact:
@@ -46,10 +43,8 @@ class DetailPanel(LineWidget, can_focus=True):
 
     DEFAULT_CSS = "DetailPanel { height: 1fr; }"
 
-    def __init__(self, id: str, definitions: bool = True, steady: bool = False) -> None:
-        """`steady`: labels and values begin in the same cells whatever is shown, so that little is sent from one thing to the next."""
+    def __init__(self, id: str, definitions: bool = True) -> None:
         super().__init__(id=id)
-        self._steady = steady
         self.details: Details | None = None
         self.top = 0
         self._definitions = definitions
@@ -98,20 +93,15 @@ class DetailPanel(LineWidget, can_focus=True):
     def _all_lines(self) -> list[list[Piece]]:
         if self._lines is None:
             width = max(self.size.width - 2, 10)
-            self._lines = (
-                detail_lines(self.details, width, self.palette, self.look, self._definitions, self._steady) if self.details else []
-            )
+            self._lines = detail_lines(self.details, width, self.palette, self.look, self._definitions) if self.details else []
         return self._lines
 
 
-def detail_lines(
-    details: Details, width: int, palette: Palette, look: Look, definitions: bool = True, steady: bool = False
-) -> list[list[Piece]]:
+def detail_lines(details: Details, width: int, palette: Palette, look: Look, definitions: bool = True) -> list[list[Piece]]:
     """Lines of pieces, each at most `width` cells and one more of margin."""
     lines: list[list[Piece]] = [[(" " + part, palette.strong)] for part in wrapped(details.title, width, look)]
-    if not steady or len(lines) == 1:  # a title of two lines takes the empty one
-        lines.append([])
-    longest = STEADY_LABEL if steady else max((cell_width(safe_text(fact.label)) for fact in details.facts if fact.value), default=0)
+    lines.append([])
+    longest = max((cell_width(safe_text(fact.label)) for fact in details.facts if fact.value), default=0)
     column = max(LABEL, min(longest + 2, width // 3))
     for fact in details.facts:
         if not fact.value:

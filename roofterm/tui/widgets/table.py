@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.segment import Segment
 from rich.style import Style
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-LONGEST_NAME = 62
-"""No name takes more cells: names are shown shortened, in full in the details."""
-
 WHEEL_ROWS = 3
 """rows for a notch of the wheel, where the mouse is on"""
 
@@ -39,6 +36,9 @@ class VirtualTable(LineWidget, can_focus=True):
     """Rows of a frame in an order, with a cursor; its first column stays where it is."""
 
     DEFAULT_CSS = "VirtualTable { height: 1fr; }"
+
+    LONGEST_NAME: ClassVar[int] = 62
+    """No name takes more cells: names are shown shortened, in full in the details."""
 
     def __init__(self, id: str, empty: str = "nothing here", least_name: int = 24, keeps_cursor: bool = True) -> None:
         """`keeps_cursor` shows the cursor's row while another widget has the keys."""
@@ -72,7 +72,7 @@ class VirtualTable(LineWidget, can_focus=True):
         if columns is not self.columns and [c.key for c in columns] != [c.key for c in self.columns]:
             self.skipped = 0
         if source is not self.source or not self.columns or columns[0].key != self.columns[0].key:
-            self._name_width = min(self._longest_of(source, columns[0].key), LONGEST_NAME) + 2 if columns else 0
+            self._name_width = min(self._longest_of(source, columns[0].key), self.LONGEST_NAME) + 2 if columns else 0
         self.source, self.columns, self.order, self.sort = source, columns, order, sort
         self._forget()
         self.cursor = max(0, min(cursor, len(order) - 1))
@@ -128,7 +128,7 @@ class VirtualTable(LineWidget, can_focus=True):
         before = self.top
         self._show_cursor()
         if self.top == before:
-            self.refresh_lines_at(old - self.top + 1, self.cursor - self.top + 1)
+            self.refresh_lines_at(self._line_of(old), self._line_of(self.cursor))
         else:
             self.refresh()
         self._tell()
@@ -143,7 +143,7 @@ class VirtualTable(LineWidget, can_focus=True):
 
     def on_click(self, event: Click) -> None:
         if event.y:
-            self.go(self.top + event.y - 1)
+            self.go(self._row_at(event.y))
 
     def on_mouse_scroll_down(self) -> None:
         self.go(self.cursor + WHEEL_ROWS)
@@ -167,10 +167,10 @@ class VirtualTable(LineWidget, can_focus=True):
         return self._row_strip(row, self._visible()[row - self.top], y)
 
     def on_focus(self) -> None:
-        self.refresh_lines_at(self.cursor - self.top + 1)
+        self.refresh_lines_at(self._line_of(self.cursor))
 
     def on_blur(self) -> None:
-        self.refresh_lines_at(self.cursor - self.top + 1)
+        self.refresh_lines_at(self._line_of(self.cursor))
 
     def on_resize(self) -> None:
         self._forget()
@@ -212,11 +212,21 @@ class VirtualTable(LineWidget, can_focus=True):
                 continue
             text = UNKNOWN if value is None else column.show(value)
             style = base if here or column.tint is None else self._tinted(column.tint, value, base)
-            cell = aligned(text, placed.width, self.look, right=not column.left) if at else name_cell(text, placed.width, self.look)
+            cell = aligned(text, placed.width, self.look, right=not column.left) if at else self._name_text(text, placed.width)
             pieces.append((cell, style))
             pieces.append((" ", base))
         body = strip_of(pieces, self.size.width - 1, base, self.look)
         return Strip([*body, Segment(*self._thumb(y))], self.size.width)
+
+    def _name_text(self, text: str, width: int) -> str:
+        return name_cell(text, width, self.look)
+
+    def _line_of(self, row: int) -> int:
+        """The line, from the top of the table, of a row of the order."""
+        return row - self.top + 1
+
+    def _row_at(self, y: int) -> int:
+        return self.top + y - 1
 
     def _tinted(self, tint: str, value: Any, base: Style) -> Style:
         if tint == "category":
