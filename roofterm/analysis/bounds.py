@@ -18,6 +18,9 @@ from roofterm.analysis.host_work import CPU
 from roofterm.hardware.table import load_table
 from roofterm.results import DeviceInfo, Roof
 
+PS = 1e12
+"""picoseconds in a second"""
+
 LAUNCH_S = 2e-6
 """Time that one launch takes at least, for programs and steps (torchao's roofline assumes the same); a measured one replaces it."""
 

@@ -78,7 +78,7 @@ class Groundwork:
 
     @cached_property
     def names(self) -> pl.DataFrame:
-        """Row for row with `profile.names`: category by name, dtype, tensor_core, short."""
+        """Row for row with `profile.names`: category by name, dtype, tensor_core."""
         return classify(self.profile.names, self._told_by_names)
 
     @cached_property

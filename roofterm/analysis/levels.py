@@ -8,17 +8,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from roofterm.analysis.bounds import ABOVE_PCT, AT_ROOF_PCT, RESOURCES, Caches, caches_of, level_rates
+from roofterm.analysis.bounds import ABOVE_PCT, AT_ROOF_PCT, PS, RESOURCES, caches_of, level_rates
 from roofterm.analysis.categories import TITLES
 from roofterm.analysis.costed import LEVELS, Costed
-from roofterm.analysis.host_work import CPU
+from roofterm.analysis.flags import flags
 from roofterm.analysis.lookup import looked_up, rows_by_id, rows_of
 from roofterm.analysis.op_roles import ROLE_COLUMNS, ROLES
 from roofterm.results import DeviceInfo, RooflineRow
 from roofterm_parsers.profile import Profile
-
-PS = 1e12
-"""picoseconds in a second"""
 
 US_PS = 1_000_000
 """picoseconds in a microsecond"""
@@ -149,16 +146,16 @@ def with_shares(rows: pl.DataFrame, seconds: pl.Expr | None = None, more: Sequen
     best = shares.max(axis=0)
     memories = [at for at, resource in enumerate(resources) if resource in LEVELS and resource not in ("link", "pcie")]
     pct_of_roof = 100 * rows["bound_s"].to_numpy() / time_s
-    bound_by = [resources[at] if share > 0 else None for at, share in zip(first, best, strict=True)]
-    at_roof = pct_of_roof >= AT_ROOF_PCT
-    limits = list(zip(bound_by, at_roof.tolist(), strict=True))
+    bound = np.where(best > 0, first, len(resources))
+    limit = bound + (len(resources) + 1) * ~(pct_of_roof >= AT_ROOF_PCT)
+    found = (*resources, None)
     return rows.with_columns(
         _known("pct_of_peak_flops", shares[resources.index("compute")]),
         _known("pct_of_peak_bw", shares[memories].max(axis=0)),
         _known("pct_of_roof", pct_of_roof),
-        pl.Series("bound_by", bound_by, dtype=pl.String),
-        pl.Series("limiter", [one if near or one is None else "latency" for one, near in limits], dtype=pl.String),
-        pl.Series("limit", [one if near or one is None else f"{one}?" for one, near in limits], dtype=pl.String),
+        pl.Series("bound_by", found).gather(bound),
+        pl.Series("limiter", [*found, *(one and "latency" for one in found)]).gather(limit),
+        pl.Series("limit", [*found, *(one and f"{one}?" for one in found)]).gather(limit),
     )
 
 
@@ -251,11 +248,11 @@ def records(rows: pl.DataFrame, level: str, device: DeviceInfo | None, step: str
     """Rows as records of the contract. `level` holds where the rows have no column `level`."""
     rates = level_rates(device) if device is not None else {}
     names = {one: rates[one][0] if one in rates else one for one in LEVELS}
-    caches = caches_of(device)
-    return [_record(row, level, step, names, device, caches) for row in rows.iter_rows(named=True)]
+    told = flags(rows, device, caches_of(device)).to_list()
+    return [_record(row, level, step, names, one) for row, one in zip(rows.iter_rows(named=True), told, strict=True)]
 
 
-def _record(row: dict[str, object], level: str, step: str, names: dict[str, str], device: DeviceInfo | None, caches: Caches) -> RooflineRow:
+def _record(row: dict[str, object], level: str, step: str, names: dict[str, str], told: list[str]) -> RooflineRow:
     get = row.get
     time_s = _number(get("seconds")) or (_number(get("time_ps")) or 0.0) / PS
     rate_s = _number(get("rate_s")) or _number(get("seconds")) or (_number(get("rate_ps")) or 0.0) / PS
@@ -290,7 +287,7 @@ def _record(row: dict[str, object], level: str, step: str, names: dict[str, str]
         dtype=_text(get("dtype")),
         flops_from=str(get("flops_from") or "none"),
         bytes_from=str(get("bytes_from") or "none"),
-        flags=flags(row, device, caches),
+        flags=told,
         shapes=_text(get("shapes")),
         op=_text(get("op_text")),
         at_stake_us=_at_stake_us(row, time_s, rate_s, bound_s),
@@ -304,72 +301,6 @@ def _by_role(row: dict[str, object]) -> dict[str, dict[str, float]] | None:
         return None
     found = {role: {way: _number(row.get(f"{role}_{way}")) or 0.0 for way in ("read", "write")} for role in ROLES}
     return {role: moved for role, moved in found.items() if any(moved.values())}
-
-
-def flags(row: dict[str, object], device: DeviceInfo | None, caches: Caches) -> list[str]:
-    """What a reader must know of a row: `above-roof` with the causes that fit, bounds instead of figures, cache, recomputation."""
-    found = []
-    if get_estimate := _text(row.get("estimate")):
-        found.append(f"estimate: {get_estimate}")
-    largest = _number(row.get("largest_bytes"))
-    cacheable = row.get("bound_by") == "hbm" and largest is not None and largest > 0
-    if cacheable and largest is not None and caches.l2 is not None and largest <= caches.l2:
-        found.append("cache: the working set fits the L2")
-    in_cache = cacheable and largest is not None and caches.last is not None and largest <= caches.last
-    rate_s, time_ps = _number(row.get("rate_s")), _number(row.get("time_ps"))
-    if rate_s and time_ps and rate_s * PS < 0.999 * time_ps:
-        found.append(f"partial: costs are known for {100 * rate_s * PS / time_ps:.0f} % of this time; rates and shares are of that part")
-    moved, of_roles = _number(row.get("hbm_bytes")), [_number(row.get(column)) for column in ROLE_COLUMNS]
-    named = sum(size for size in of_roles if size is not None)
-    if moved and any(size is not None for size in of_roles) and named < 0.995 * moved:
-        found.append(f"roles: known for {100 * named / moved:.0f} % of the bytes")
-    if row.get("recomputed") is True:
-        found.append("recomputed: forward work done again in the backward pass")
-    if device is not None and device.partition is not None:
-        found.append(f"scaled: {device.partition}")
-    moved_ps = _number(row.get("rate_ps"))
-    if moved_ps and time_ps is not None and row.get("rate_s") is None and row.get("seconds") is None and moved_ps > 1.001 * time_ps:
-        found.append(f"asynchronous: rates are of whole transfers, {moved_ps / US_PS:,.1f} us in all; this op waits for their end")
-    above, calls = int(_number(row.get("above")) or 0), int(_number(row.get("calls")) or 0)
-    if above:
-        worst = _number(row.get("worst_pct"))
-        some = f"{above} of {calls} calls, " if above < calls else ""
-        found.insert(0, f"above-roof: {some}" + "; ".join(_causes(row, device, in_cache, worst)))
-    return found
-
-
-_IMPLAUSIBLE_PCT = 300.0
-
-
-def _causes(row: dict[str, object], device: DeviceInfo | None, in_cache: bool, worst: float | None) -> list[str]:
-    """Causes that fit; `worst`: the share of the roof of the call farthest above, None: it took no time at all."""
-    share = float("inf") if worst is None else worst
-    causes = []
-    if row.get("above_clock") == 0:
-        return ["the clock of this file is too coarse for so short a time"]
-    if str(row.get("text")).partition(".")[0].endswith("-done"):
-        return ["an asynchronous op: this is the wait for its end, the transfer began before"]
-    if in_cache:
-        causes.append("operands came from a cache, not from memory")
-    estimate = _text(row.get("estimate")) or ""
-    if "upper bound" in estimate or "both counted" in estimate or "all pairs" in estimate or "as many as" in estimate:
-        causes.append(f"an estimate: {estimate}")
-    if row.get("bound_by") == "compute":
-        if share > _IMPLAUSIBLE_PCT:
-            causes.append("the time is too short for this work: a lost or asynchronous end")
-        elif row.get("fast_algorithm"):
-            causes.append("Winograd or FFT kernels do fewer products than the direct form counts")
-        else:
-            causes.append("a sparse or narrower type than the recorded one, or work that was skipped")
-    elif device is not None and device.kind == CPU and not in_cache:
-        causes.append("operands were in a cache of the CPU, not in memory")
-    elif share > _IMPLAUSIBLE_PCT and not in_cache:
-        causes.append("the time is too short for these bytes: an asynchronous transfer, or most of them were not touched")
-    elif not in_cache:
-        causes.append("part of the operands was still in a cache, or was not touched")
-    if device is not None and device.roofs_from == "derived":
-        causes.append("the roof itself is derived")
-    return causes
 
 
 def _at_stake_us(row: dict[str, object], time_s: float, rate_s: float, bound_s: float | None) -> float | None:

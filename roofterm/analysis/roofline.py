@@ -17,14 +17,14 @@ import polars as pl
 from numpy.typing import NDArray
 
 from roofterm import results
-from roofterm.analysis.bounds import LAUNCH_S, level_rates, roofs_of, with_bounds
+from roofterm.analysis.bounds import LAUNCH_S, PS, level_rates, roofs_of, with_bounds
 from roofterm.analysis.cache_traffic import with_cache
 from roofterm.analysis.categories import Category
 from roofterm.analysis.costed import LEVELS, Costed, costed
 from roofterm.analysis.exclusive import exclusive
 from roofterm.analysis.hlo_costs import on_device_clock
 from roofterm.analysis.host_work import CPU
-from roofterm.analysis.levels import PS, TALLIED, category_rows, kernel_rows, op_items, op_rows, over_roof, records, summed, with_shares
+from roofterm.analysis.levels import TALLIED, category_rows, kernel_rows, op_items, op_rows, over_roof, records, summed, with_shares
 from roofterm.analysis.op_roles import ROLE_COLUMNS
 from roofterm.analysis.owners import Owners
 from roofterm.analysis.scope import ALL, Scope

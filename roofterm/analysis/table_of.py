@@ -97,7 +97,7 @@ def _work_table(study: Study, by: str, scope: Scope, part: Selection) -> pl.Data
     if by == "kernel":
         work = study.captured.hung(part.work)
         places = launch_places(study.joined, work)
-        table = tables.kernel_table(study.joined, work, named, study.names["short"], study.occupancy, places)
+        table = tables.kernel_table(study.joined, work, named, study.occupancy, places)
         worked = by_kernel(study.modelled(scope), study.device)
     else:
         table = tables.category_table(study.profile, part.work, named)

@@ -60,15 +60,13 @@ _TYPES: dict[str, pl.DataType | type[pl.DataType]] = {
 }
 
 
-def kernel_table(
-    profile: Profile, work: pl.DataFrame, facts: pl.DataFrame, short: pl.Series, filled: pl.DataFrame, places: pl.DataFrame
-) -> pl.DataFrame:
+def kernel_table(profile: Profile, work: pl.DataFrame, facts: pl.DataFrame, filled: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
     """Device work by name: kernels, copies and memsets.
 
     `work` is of schema `work.WORK`; `places`, row for row with it, of schema `launch_places.PLACES`; `facts` has for each work slice
-    `slice, category, dtype, tensor_core, evidence` (as text or categories of it, and flags); `short` is, row for row with
-    `profile.names`, each name as people say it; `filled` is of schema `occupancy.OCCUPANCY`. Total is the sum of lengths; self
-    leaves out nested ops (TPU).
+    `slice, category, dtype, tensor_core, evidence` (as text or categories of it, and flags); `filled` is of schema
+    `occupancy.OCCUPANCY`. Total is the sum of lengths; self leaves out nested ops (TPU). `short_name` is null: what shows rows fills
+    it in (`with_short_names`).
     """
     rows, size, texts = _pieces(profile, work), profile.slices.height, profile.names["text"]
     code = pl.DataFrame({"text": texts}).with_row_index("code").select(pl.col("code").first().over("text"))["code"]
@@ -97,7 +95,7 @@ def kernel_table(
         limited_by=_usual("limited_by").cast(pl.String),
         evidence=_usual("evidence").cast(pl.String),
     )
-    table = table.with_columns(name=texts.gather(table["code"]), short_name=short.gather(table["code"]))
+    table = table.with_columns(name=texts.gather(table["code"]))
     told = rows.filter(pl.col("launch").is_not_null() | pl.col("op").is_not_null())
     launchers = _longest(rows.drop_nulls("launched_by"), "launched_by", texts)
     for found in (_shape(rows, "grid"), _shape(rows, "block"), launchers, _common_modules(told), _longest(told, "launched_from")):

@@ -12,12 +12,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from roofterm.analysis.bounds import ABOVE_PCT
+from roofterm.analysis.bounds import ABOVE_PCT, PS
 from roofterm.analysis.costed import Costed, costed
 from roofterm.analysis.distinct import Alike, alike
 from roofterm.analysis.exclusive import exclusive
 from roofterm.analysis.hlo_costs import hlo_of, on_device_clock
-from roofterm.analysis.levels import PS, cost_known, figures_of
+from roofterm.analysis.levels import cost_known, figures_of
 from roofterm.analysis.lookup import rows_among
 from roofterm.analysis.owners import Owners
 from roofterm.analysis.transfers import transfers

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import polars as pl
 
 from roofterm.analysis.bounds import caches_of
-from roofterm.analysis.levels import SHARED, TOLD, flags, kernel_pieces, summed, with_shares
+from roofterm.analysis.flags import flags
+from roofterm.analysis.levels import SHARED, TOLD, kernel_pieces, summed, with_shares
 from roofterm.analysis.op_roles import ROLE_COLUMNS
 from roofterm.analysis.roofline import Bounded
 from roofterm.results import DeviceInfo
@@ -26,18 +27,18 @@ def modelled(profile: Profile, found: Bounded, facts: pl.DataFrame) -> pl.DataFr
 
 def by_kernel(pieces: pl.DataFrame, device: DeviceInfo | None) -> pl.DataFrame:
     """Columns `name` (the kernel's) and `COLUMNS` of pieces of `modelled`: each kernel with its share of the work of its ops."""
-    return _columns(summed(pieces, ["kernel"], _FIGURES).rename({"kernel": "name"}), device)
+    return _columns(summed(pieces, ["kernel"], _FIGURES).rename({"kernel": "text"}), "text", device)
 
 
 def by_category(pieces: pl.DataFrame, device: DeviceInfo | None) -> pl.DataFrame:
     """Columns `name` (the category's number) and `COLUMNS` of pieces of `modelled`."""
-    return _columns(summed(pieces, ["category"], _FIGURES).rename({"category": "name"}), device)
+    return _columns(summed(pieces, ["category"], _FIGURES), "category", device)
 
 
 def by_key(pieces: pl.DataFrame, keys: pl.DataFrame, device: DeviceInfo | None) -> pl.DataFrame:
     """Columns `key` and `COLUMNS` of pieces of `modelled`; `keys`: `slice, key` of each piece that counts."""
     keyed = pieces.join(keys.select("slice", "key"), on="slice", how="inner", maintain_order="left")
-    return _columns(summed(keyed, ["key"], _FIGURES).rename({"key": "name"}), device).rename({"name": "key"})
+    return _columns(summed(keyed, ["key"], _FIGURES), "key", device).rename({"name": "key"})
 
 
 def by_op(found: Bounded, device: DeviceInfo | None, split: Callable[[pl.Series], pl.Series] | None = None) -> pl.DataFrame:
@@ -48,13 +49,12 @@ def by_op(found: Bounded, device: DeviceInfo | None, split: Callable[[pl.Series]
     if split is not None:
         parts = split(items["op"])
         items, keys = items.with_columns(parts), [*keys, parts.name]
-    rows = summed(items, keys, _FIGURES).rename({"text": "name"})
-    return _columns(rows, device).with_columns(rows["dtype"], *(rows[key] for key in keys[1:]))
+    rows = summed(items, keys, _FIGURES)
+    return _columns(rows, "text", device).with_columns(rows["dtype"], *(rows[key] for key in keys[1:]))
 
 
-def _columns(rows: pl.DataFrame, device: DeviceInfo | None) -> pl.DataFrame:
+def _columns(rows: pl.DataFrame, name: str, device: DeviceInfo | None) -> pl.DataFrame:
+    """`COLUMNS` of rows of `levels.summed`, and `name`, the column of that name."""
     rows = with_shares(rows)
-    caches = caches_of(device)
-    doubts = [flags(row, device, caches) for row in rows.iter_rows(named=True)]
-    rows = rows.with_columns(bytes="hbm_bytes", flags=pl.Series(doubts, dtype=pl.List(pl.String)))
-    return rows.select("name", *COLUMNS)
+    rows = rows.with_columns(flags(rows, device, caches_of(device)), bytes="hbm_bytes")
+    return rows.select(pl.col(name).alias("name"), *COLUMNS)

@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from roofterm.analysis.categories.short_names import with_short_names
 from roofterm.cli.arguments import Arguments
 from roofterm.cli.errors import UsageError
 from roofterm.cli.output import width, write
@@ -35,7 +36,7 @@ def answer(
     """
     table = ordered(table, args.sort)
     top = args.top if args.top is not None else most if most is not None else 20 if args.format in ("text", "markdown") else 100
-    shown = table.head(top) if top else table
+    shown = with_short_names(table.head(top) if top else table)
     content = _shown(args, shown, columns, head, table.height)
     if isinstance(content, list):
         content = [*content, *beside, *(["", *folded(notes)] if notes else [])]
@@ -55,6 +56,8 @@ def ordered(table: pl.DataFrame, sort: str | None) -> pl.DataFrame:
     if name not in table.columns or way not in ("", "asc", "desc"):
         raise UsageError(f"--sort {sort}: the columns are {', '.join(table.columns)}, each with :asc or :desc")
     falls = way == "desc" if way else table.schema[name].is_numeric()
+    if name == "short_name":
+        table = with_short_names(table)
     return table.sort(name, descending=falls, nulls_last=True, maintain_order=True)
 
 

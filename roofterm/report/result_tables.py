@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from roofterm.analysis.categories.short_names import with_short_names
 from roofterm.analysis.filters import parse
 from roofterm.analysis.row_filter import row_predicate
 from roofterm.analysis.scope import Scope
@@ -31,7 +32,7 @@ def result_table(study: Study, name: str, scope: Scope) -> tuple[pl.DataFrame, d
     Raises FilterError for a wrong expression, ScopeError for a step or rank that is not there.
     """
     if name in OPS:
-        return study.table(name, scope), {"schema": "roofterm.ops/1", "by": name}
+        return with_short_names(study.table(name, scope)), {"schema": "roofterm.ops/1", "by": name}
     if name == "steps":
         return scoped_steps(study, scope), STEPS_HEAD
     if name == "ranks":

@@ -7,6 +7,7 @@ import os
 import msgspec
 import polars as pl
 
+from roofterm.analysis.categories.short_names import with_short_names
 from roofterm.analysis.scope import Scope
 from roofterm.analysis.study import Study
 from roofterm.results import (
@@ -70,7 +71,7 @@ def triage(study: Study, scope: Scope, top: int) -> Report:
         warnings=[WarningInfo(w.code, w.message, w.count) for w in study.warnings()],
         devices=study.devices(),
         steps=study.steps(),
-        tables={name: table.head(top) if top else table for name, table in tables.items()},
+        tables={name: with_short_names(table.head(top) if top else table) for name, table in tables.items()},
         roofline=study.roofline(scope),
         findings=study.findings(scope),
         recorded=recorded(study),

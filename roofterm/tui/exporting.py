@@ -77,7 +77,9 @@ Export = TableExport | SliceExport
 
 def rows_export(noun: str, rows: Rows, head: Mapping[str, Any]) -> TableExport:
     """The rows of a table in the order shown; `head`: keys of the JSON before `rows`."""
-    return TableExport(noun, lambda: rows.frame[rows.order], lambda table: json_pieces(table, head))
+    from roofterm.analysis.categories.short_names import with_short_names
+
+    return TableExport(noun, lambda: with_short_names(rows.frame[rows.order]), lambda table: json_pieces(table, head))
 
 
 def default_path(title: str, part: str, ending: str = ".csv") -> str:

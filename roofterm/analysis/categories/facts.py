@@ -17,7 +17,6 @@ from roofterm.analysis.categories.hlo import hlo_category_of, hlo_dtype
 from roofterm.analysis.categories.kernel_names import classify_texts
 from roofterm.analysis.categories.kinds import TENSOR_CATEGORIES, Category
 from roofterm.analysis.categories.op_names import op_category
-from roofterm.analysis.categories.short import short_name
 from roofterm.analysis.costs.signature import Inputs, dtype_name
 from roofterm.analysis.distinct import Alike, alike
 from roofterm.analysis.lookup import ABSENT, I32, codes_by_id, index_of, looked_up, rows_by_id, rows_of, taken
@@ -79,15 +78,14 @@ def read_names(profile: Profile) -> pl.DataFrame:
 def classify(names: pl.DataFrame, told: pl.DataFrame | None = None) -> pl.DataFrame:
     """What each name tells, row for row with `Profile.names`. `told`: what `read_names` gives for them.
 
-    Columns: category (u8), dtype (str), tensor_core (bool), short (str, a name for people). Names of host categories are
-    not read as kernels: their category is OTHER.
+    Columns: category (u8), dtype (str), tensor_core (bool). Names of host categories are not read as kernels: their category
+    is OTHER.
     """
     found = (classify_texts(names["text"]) if told is None else told).with_columns(host=_of_host(names))
-    found = found.select(
+    return found.select(
         pl.when("host").then(pl.lit(int(Category.OTHER), dtype=pl.UInt8)).otherwise("category").alias("category"),
         *(pl.when("host").then(None).otherwise(pl.col(column)).alias(column) for column in ("dtype", "tensor_core")),
     )
-    return found.with_columns(short=pl.Series([short_name(text) for text in names["text"].to_list()], dtype=pl.String))
 
 
 def _of_host(names: pl.DataFrame) -> pl.Series:

@@ -8,6 +8,9 @@ from functools import lru_cache
 WIDTH = 60
 """Longest short name, in characters."""
 
+TAIL = 14
+"""What is kept of the end of a name that is longer."""
+
 UNNAMED = "(no name)"
 
 
@@ -184,5 +187,4 @@ def _unmangled(name: str) -> str | None:
 def _cut(name: str) -> str:
     if len(name) <= WIDTH:
         return name
-    tail = 14
-    return name[: WIDTH - tail - 2] + ".." + name[-tail:]
+    return name[: WIDTH - TAIL - 2] + ".." + name[-TAIL:]

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from roofterm.analysis.categories import Category
+from roofterm.analysis.categories import Category, short_name
 from roofterm.analysis.findings.attention_places import Places, attention_places
 from roofterm.analysis.findings.communication import Claims, communication_claims
 from roofterm.analysis.findings.critical import critical_work
@@ -390,7 +390,7 @@ class Evidence:
 
     def short(self, name: int | None) -> str:
         """A name for people: of a kernel its short one."""
-        return "" if name is None else str(self.study.names["short"][name])
+        return "" if name is None else short_name(self.text(name))
 
 
 def readable(text: str) -> str:
