@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
+import msgspec
 import polars as pl
 
 from roofterm.analysis.bounds import roofs_of
@@ -115,7 +116,7 @@ class Study(Groundwork):
             answered, rest = split_by_columns(wanted, TABLES[by])
             of_slices, unknown = split_for_slices(rest)
             wanted = Filter(wanted.text, (*answered.terms, *unknown.terms))
-        part = Scope(step=scope.step, window_ps=scope.window_ps, rank=scope.rank, where=of_slices.text)
+        part = self._as_kept(Scope(step=scope.step, window_ps=scope.window_ps, rank=scope.rank, where=of_slices.text))
         table = self._keep(("table", by, part, group), lambda: table_of(self, by, part, group))
         return table.filter(row_predicate(wanted, table.schema)) if wanted else table
 
@@ -240,6 +241,7 @@ class Study(Groundwork):
 
     def modelled(self, part: Scope) -> pl.DataFrame:
         """Pieces of a scope's work whose costs are known (`worked.modelled`), its filter of slices included."""
+        part = self._as_kept(part)
         return self._keep(("modelled", part), lambda: modelled(self.joined, self.filtered_bounds(part), self.facts))
 
     def bounded(self, scope: Scope = ALL) -> Bounded:
@@ -248,12 +250,17 @@ class Study(Groundwork):
 
     def filtered_bounds(self, part: Scope) -> Bounded:
         """As `bounded`, of the work that passes the scope's filter of slices."""
+        part = self._as_kept(part)
         return self._keep(("bounded", part), lambda: self._bounds_of(part))
 
     def _bounds_of(self, part: Scope) -> Bounded:
         profile, work = self.joined, self.captured.hung(self.filtered(part).work)
         whole = self._kept.get(("bounded", Scope(step=ALL.step)))
         return bounded(profile, work, self.facts, self.device, self.step_facts, self.owners, cast(Bounded | None, whole))
+
+    def _as_kept(self, part: Scope) -> Scope:
+        """The scope under which what is computed of a part is kept: without steps, the steady ones are the whole file."""
+        return msgspec.structs.replace(part, step=ALL.step) if part.step == STEADY.step and not self.windows.height else part
 
     def _roofline(self, scope: Scope, top: int) -> results.Roofline:
         if self.roofed is not self:

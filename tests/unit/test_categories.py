@@ -183,6 +183,7 @@ def test_short_names(name: str, short: str) -> None:
 
 
 ODD = ["<", ">", "((((", "a<b<c", "_Z", "_ZN", "_ZN99x", "void", "void <", "Cijk_", "x" * 5000, "f<" * 400, "std::enable_if<", "::<>::("]
+ODD += ["_Z" + "9" * 5000, "a<>::" * 3000]
 
 
 @pytest.mark.parametrize("name", ODD)

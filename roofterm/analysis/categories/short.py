@@ -123,25 +123,38 @@ def _bare(base: str) -> str:
     return re.sub(r"_?[kK]ernel", "", base) or base
 
 
+_BRACKET = re.compile(r"(?<!-)>|<")
+"""Brackets of templates: the end of -> is none"""
+
+
 def _split_template(name: str) -> tuple[str, str]:
-    """The name before its template arguments and parameters, and the template arguments."""
-    cut = min((at for at in (name.find("<"), name.find("(")) if at > 0), default=len(name))
-    head = name[:cut]
-    if cut >= len(name) or name[cut] == "(":
-        return head, ""
+    """The name before its template arguments and parameters, and the template arguments.
+
+    Of a class nested in a template the last name counts, and of the arguments the last that are not empty.
+    """
+    head, arguments, start = "", "", 0
+    while True:
+        cut = min((at for at in (name.find("<", start), name.find("(", start)) if at > start), default=len(name))
+        head = name[start:cut] or head
+        if cut >= len(name) or name[cut] == "(":
+            return head, arguments
+        end = _closing(name, cut)
+        if end is None:
+            return head, name[cut + 1 :] or arguments
+        arguments = name[cut + 1 : end] or arguments
+        if not name.startswith("::", end + 1):
+            return head, arguments
+        start = end + 3
+
+
+def _closing(name: str, at: int) -> int | None:
+    """Where the bracket that opens at a place is closed."""
     depth = 0
-    for at in range(cut, len(name)):
-        if name[at] == "<":
-            depth += 1
-        elif name[at] == ">" and name[at - 1] != "-":
-            depth -= 1
-            if depth == 0:
-                rest = name[at + 1 :]
-                if rest.startswith("::"):  # a nested class of a template: the last name counts
-                    tail, arguments = _split_template(rest[2:])
-                    return tail or head, arguments or name[cut + 1 : at]
-                return head, name[cut + 1 : at]
-    return head, name[cut + 1 :]
+    for found in _BRACKET.finditer(name, at):
+        depth += 1 if found[0] == "<" else -1
+        if depth == 0:
+            return found.start()
+    return None
 
 
 def _after_brackets(text: str) -> str:
@@ -161,19 +174,18 @@ def _tensile(name: str) -> str:
     return f"Cijk {found.group(3).replace('_', '')} {found.group(1)} {found.group(2)}" + (f" MT{tile.group(1)}" if tile else "")
 
 
+_LENGTH = re.compile(r"\d+")
+_DIGITS = 10
+"""No identifier has a length of so many."""
+
+
 def _unmangled(name: str) -> str | None:
     """Last identifiers of an Itanium-mangled name; a launcher gives way to the class it carries."""
     identifiers: list[str] = []
     at = name.find("N") + 1 if name.startswith("_ZN") else 2
-    while at < len(name) and len(identifiers) < 12:
-        digits = re.match(r"\d+", name[at:])
-        if digits:
-            length = int(digits.group())
-            start = at + digits.end()
-            identifiers.append(name[start : start + length])
-            at = start + length
-        else:
-            at += 1
+    while len(identifiers) < 12 and (found := _LENGTH.search(name, at)):
+        at = found.end() + (int(found[0]) if len(found[0]) < _DIGITS else len(name))
+        identifiers.append(name[found.end() : at])
     identifiers = [word for word in identifiers if word and not word.startswith("_GLOBAL__N")]
     if not identifiers:
         return None
