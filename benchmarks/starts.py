@@ -33,6 +33,8 @@ class Starts:
     paint: Start
     report: Start
     """first figures as a report kept them, of a profile that was never shown"""
+    outline: Start
+    """first figures of a profile that another command has read, never shown"""
     again: Start
     """first figures as the explorer kept them"""
     read: Start
@@ -49,16 +51,18 @@ def measure_starts(trace: Path, cache: Path, rounds: int) -> Starts:
         [*explore, "--format", "json", "-o", os.devnull], env={**os.environ, **environment(), **kept}, check=True, cwd=ROOT
     )  # fills the cache, and keeps figures
     figures = cache / "roofterm" / "figures"
-    shutil.copytree(figures, of_report := cache / "of_report")
-    found: dict[str, list[Start]] = {name: [] for name in ("empty", "paint", "report", "again", "read")}
+    figures.rename(of_report := cache / "of_report")
+    subprocess.run([*explore[:-1], "ops", trace, "-o", os.devnull], env={**os.environ, **environment(), **kept}, check=True, cwd=ROOT)
+    figures.rename(of_ops := cache / "of_ops")
+    found: dict[str, list[Start]] = {name: [] for name in ("empty", "paint", "outline", "report", "again", "read")}
     version = []
     for _ in range(rounds):
         found["empty"] += _until([sys.executable, CONTENDERS / "empty_app.py"], env, "painted")
-        shutil.rmtree(figures)
-        shutil.copytree(of_report, figures)
-        for name in ("report", "again", "read"):
-            if name == "read":
-                shutil.rmtree(figures)
+        for name, kept_by in (("outline", of_ops), ("report", of_report), ("again", None), ("read", None)):
+            if name != "again":
+                shutil.rmtree(figures, ignore_errors=True)
+            if kept_by is not None:
+                shutil.copytree(kept_by, figures)
             paint, shown = _until(explore, env, "roofterm", r"busy +[\d.]+%")
             found["paint"].append(paint)
             found[name].append(shown)
@@ -87,6 +91,7 @@ def starts_table(starts: Starts, megabytes: int) -> str:
         ["empty Textual program, painted", f"{starts.empty.wall:.2f} s", f"{starts.empty.cpu:.2f} s", *[NOTHING] * 3, ""],
         line("roofterm, first paint", starts.paint, 1.3),
         line(f"roofterm, first figures of {megabytes:,} MB that a report has read, never shown", starts.report, 3),
+        line(f"roofterm, first figures of {megabytes:,} MB that `ops` has read, never shown", starts.outline, 3),
         line(f"roofterm, first figures of {megabytes:,} MB opened before", starts.again, 3),
         line(f"roofterm, first figures of {megabytes:,} MB of which none were kept", starts.read, None),
         ["roofterm --version", NOTHING, f"{starts.version_cpu:.3f} s", *[NOTHING] * 2, "0.150 s", verdict(starts.version_cpu, 0.15)],

@@ -54,6 +54,12 @@ def _mbu(study: Study, step: int, items: pl.DataFrame, seconds: float) -> float 
     return mbu(decode_bytes(items, facts["phase"]), seconds, items["device"].n_unique(), bandwidth)
 
 
+def outlined_summary(study: Study) -> results.Summary:
+    """Of the facts of the whole file those that costs, peaks and allocators tell nothing of."""
+    marked = study.plain_steps() if study.given.steps.height else []
+    return summarise(study.given, study.work, study.device_lines, study.self_ps, marked, None, None)
+
+
 def full_summary(study: Study) -> results.Summary:
     """Facts of the whole file; shares of peaks are those of the steady steps."""
     marked = study.steps() if study.given.steps.height else []

@@ -17,7 +17,7 @@ from roofterm.analysis.dispatch import dispatch_chain
 from roofterm.analysis.filter_completion import Vocabulary, vocabulary
 from roofterm.analysis.filters import Filter, parse
 from roofterm.analysis.findings import Verdict, judge
-from roofterm.analysis.full_steps import full_steps, full_summary
+from roofterm.analysis.full_steps import full_steps, full_summary, outlined_summary
 from roofterm.analysis.graphs import replay_groups
 from roofterm.analysis.groundwork import Groundwork
 from roofterm.analysis.hardware_counters import counter_rows
@@ -39,6 +39,7 @@ from roofterm.analysis.row_filter import row_predicate, split_by_columns
 from roofterm.analysis.scope import ALL, STEADY, RoofChoice, Scope
 from roofterm.analysis.slice_filter import split_for_slices
 from roofterm.analysis.step_choice import chosen_steps
+from roofterm.analysis.steps import step_rows
 from roofterm.analysis.table_of import table_of
 from roofterm.analysis.worked import modelled
 from roofterm.analysis.xla_overview import xla_overview
@@ -99,6 +100,16 @@ class Study(Groundwork):
     def flops_total(self) -> float | None:
         """FLOPs of all launches of the file, each counted once; None where no rule could count any."""
         return flops_total(self.bounded().tallies)
+
+    def outline(self) -> results.Summary:
+        """The summary, where it is known already; else of it what costs little: nothing of FLOPs, peaks and allocators."""
+        return cast("results.Summary", self._kept["summary"]) if "summary" in self._kept else outlined_summary(self)
+
+    def plain_steps(self) -> list[results.StepRow]:
+        """The steps, where they are known already; else without what the devices' peaks say of them, which costs more."""
+        if "steps" in self._kept:
+            return self.steps()
+        return self._keep("plain_steps", lambda: step_rows(self.profile, self.windows, self.device_lines))
 
     def steps(self) -> list[results.StepRow]:
         """One row a step and rank, with the breakdown that adds up."""

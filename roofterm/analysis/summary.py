@@ -25,10 +25,10 @@ def summarise(
     self_ps: NDArray[np.int64],
     steps: list[StepRow],
     flops_total: float | None,
-    memory: Memory,
+    memory: Memory | None,
 ) -> Summary:
     """Facts of `profile`; `steps` are its step rows, `work` its device work (schema `work.WORK`), `lines` that of each device,
-    `memory` its allocators."""
+    `memory` its allocators; None: nobody asked."""
     kernels = work.filter(pl.col("kind") == Kind.KERNEL)
     copies = work.filter(pl.col("kind") != Kind.KERNEL)
     span = _span(profile)
@@ -68,7 +68,7 @@ def summarise(
         threads=_threads(profile),
         process_names=sorted(set(profile.tracks["process_name"].drop_nulls().to_list()) - {""}),
         counter_series=profile.counters["series"].unique().sort().to_list(),
-        peak_mem_bytes=_peak_memory(memory),
+        peak_mem_bytes=None if memory is None else _peak_memory(memory),
         min_launch_delay_us=_least_delay(profile, work),
         cpu_top=_top_op(profile),
         device_step_us=_device_steps(steps),

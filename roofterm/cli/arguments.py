@@ -14,6 +14,7 @@ from roofterm.cli.errors import UsageError
 
 if TYPE_CHECKING:
     from roofterm.cli.ahead import Reading
+    from roofterm.cli.keeping import Keeping
 
 FORMATS = ("text", "json", "csv", "markdown")
 
@@ -256,6 +257,8 @@ class Arguments(argparse.Namespace):
     paths: list[str]
     ahead: Reading | None = None
     """the profile, where it is being read already"""
+    keeping: Keeping | None = None
+    """what was read, where the explorer's first figures are to be kept of it"""
 
     @property
     def module(self) -> str:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from roofterm.analysis.host_names import TELLING
 from roofterm.analysis.scope import RoofChoice
 from roofterm.cli.arguments import Arguments
+from roofterm.cli.keeping import Keeping, figures_key, worth_an_outline
 from roofterm.cli.selecting import memory_limit, roofs_of
 from roofterm.text.safe import safe_text
 from roofterm.text.units import bytes_text
@@ -69,9 +70,10 @@ def _opened(args: Arguments, cancelled: Callable[[], bool], workers: Crew | None
             line.clear()
 
 
-def study_of(args: Arguments, roofs: RoofChoice | None = None) -> Study:
+def study_of(args: Arguments, roofs: RoofChoice | None = None, figures: bool = False) -> Study:
     """The study of the command's PATHs, with the capture traces of its graphs; `roofs`: other than the options ask for.
 
+    `figures`: the explorer's first figures will be kept of it, however small it is; else their outline, where it is large.
     Raises as `load` does.
     """
     from roofterm.analysis.clocks import aligned_study
@@ -79,10 +81,14 @@ def study_of(args: Arguments, roofs: RoofChoice | None = None) -> Study:
     from roofterm.analysis.study import Study
     from roofterm.captures import open_captures
 
+    key = figures_key(args) if roofs is None and (figures or worth_an_outline(args)) else None
     profile = load(args)
     captures = open_captures(profile, args.capture, cache=not args.no_cache, max_memory=memory_limit(args.max_memory))
     model = load_config(args.model) if args.model else None
-    return aligned_study(Study(profile, roofs or roofs_of(args), captures, model))
+    study = aligned_study(Study(profile, roofs or roofs_of(args), captures, model))
+    in_part = (args.device_alone or args.of_devices) and any(source.format == "xplane" for source in profile.sources)
+    args.keeping = Keeping(key, study) if key is not None and not in_part else None
+    return study
 
 
 class ProgressLine:

@@ -61,6 +61,8 @@ def _run(argv: list[str]) -> int:
 
     with begin(arguments) or nullcontext() as arguments.ahead:
         result: int = import_module(f"roofterm.cli.{arguments.module}").run(arguments)
+        if arguments.keeping is not None:
+            arguments.keeping.outline()
     return result
 
 

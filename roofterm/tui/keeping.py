@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import msgspec
 import polars as pl
 
 from roofterm.analysis.digest import digest, steps_counted
 from roofterm.analysis.filters import Filter
 from roofterm.analysis.scope import STEADY, Scope
-from roofterm.results import PhaseTime, WarningInfo
+from roofterm.results import PhaseTime, StepRow, Summary, WarningInfo
 from roofterm.tui.frames import step_number
 from roofterm.tui.kept_figures import FLAGS, MOST_FINDINGS, MOST_ROWS, KeptFigures, KeptSource, KeptTable
 from roofterm.tui.opened import PAGES, absent_screens, first_table_of, header_of
@@ -32,22 +33,10 @@ EVERYTHING = Filter("", ())
 
 def figures_of(study: Study) -> KeptFigures:
     """The figures as the first screen shows them: first rows, first findings, and of the files the flags."""
-    steps, summary, devices = study.steps(), study.summary(), study.devices()
-    facts, flags, absent = digest(steps), [name for name, _ in FLAGS], absent_screens(study, steps)
     kernels, categories = top_rows(study, STEADY)
-    return KeptFigures(
-        header=header_of(devices, facts, summary),
-        screens=[name for name in PAGES if name not in absent and name != "compare"],  # that one wants a second profile
-        first_table=first_table_of(study),
-        part=study.selection(STEADY).text,
-        sources=[KeptSource({name: bool(source.metadata.get(name)) for name in flags}) for source in study.profile.sources],
-        warnings=[WarningInfo(warning.code, warning.message, warning.count) for warning in study.warnings()],
-        mended=mended(study.profile.warnings),
-        summary=summary,
-        devices=list(devices),
-        steps=list(steps),
-        numbers_of_rows=[step_number(row.name) for row in steps],
-        digest=facts,
+    return msgspec.structs.replace(
+        _outline(study, study.summary(), study.steps(), study.warnings()),
+        outline=False,
         coverage=study.roofline().coverage,
         findings=list(study.findings()[:MOST_FINDINGS]),
         balance=study.host_balance(),
@@ -56,7 +45,32 @@ def figures_of(study: Study) -> KeptFigures:
         kernels=first_rows(kernels),
         categories=first_rows(categories),
         xla=study.xla_overview(),
+    )
+
+
+def outline_of(study: Study) -> KeptFigures:
+    """Of the figures what costs little beside reading the profile."""
+    return _outline(study, study.outline(), study.plain_steps(), study.profile.warnings)
+
+
+def _outline(study: Study, summary: Summary, steps: list[StepRow], warnings: Sequence[Warning]) -> KeptFigures:
+    devices = study.devices()
+    facts, flags, absent = digest(steps), [name for name, _ in FLAGS], absent_screens(study, steps)
+    return KeptFigures(
+        header=header_of(devices, facts, summary),
+        screens=[name for name in PAGES if name not in absent and name != "compare"],  # that one wants a second profile
+        first_table=first_table_of(study),
+        part=study.selection(STEADY).text,
+        sources=[KeptSource({name: bool(source.metadata.get(name)) for name in flags}, source.format) for source in study.profile.sources],
+        warnings=[WarningInfo(warning.code, warning.message, warning.count) for warning in warnings],
+        mended=mended(study.profile.warnings),
+        summary=summary,
+        devices=list(devices),
+        steps=steps,
+        numbers_of_rows=[step_number(row.name) for row in steps],
+        digest=facts,
         nests=study.nests,
+        outline=True,
     )
 
 

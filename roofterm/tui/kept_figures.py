@@ -29,7 +29,7 @@ from roofterm_parsers.errors import ProfileError
 from roofterm_parsers.inputs import Input
 from roofterm_parsers.listing import list_named
 
-FORMAT = 2
+FORMAT = 3
 MOST_BYTES = 2 << 20
 """of one profile's figures; those of more steps than fit are not kept"""
 MOST_FILES = 200
@@ -42,12 +42,14 @@ FLAGS = (("record_shapes", "shapes"), ("with_stack", "stacks"), ("profile_memory
 
 _DIGEST_BYTES = 16
 _CAPTURES = "capture_traces"
+_OUTLINE = ".outline"
 
 
 class KeptSource(msgspec.Struct, frozen=True):
     """Of a file of the profile what the first screen says."""
 
     metadata: dict[str, Any]
+    format: str = ""
 
 
 class KeptTable(msgspec.Struct, frozen=True):
@@ -55,6 +57,9 @@ class KeptTable(msgspec.Struct, frozen=True):
 
     first: Records
     rows: int
+
+
+NO_ROWS = KeptTable(Records([], []), 0)
 
 
 class KeptFigures(msgspec.Struct, frozen=True):
@@ -74,17 +79,19 @@ class KeptFigures(msgspec.Struct, frozen=True):
     steps: list[StepRow]
     numbers_of_rows: list[int | None]
     digest: StepDigest
-    coverage: Coverage | None
-    findings: list[Finding]
-    balance: HostBalance | None
-    launch_path: LaunchPath | None
-    phases: list[PhaseTime]
-    kernels: KeptTable
-    """the first table: of host ops where no device worked"""
-    categories: KeptTable
-    xla: XlaOverview | None = None
-    nests: bool = False
+    nests: bool
     """ops of a device lie inside others: the first table goes by their own time"""
+    outline: bool = False
+    """only what costs little to find out is known; what is below, and what peaks say of steps and summary, is not"""
+    coverage: Coverage | None = None
+    findings: list[Finding] = []
+    balance: HostBalance | None = None
+    launch_path: LaunchPath | None = None
+    phases: list[PhaseTime] = []
+    kernels: KeptTable = NO_ROWS
+    """the first table: of host ops where no device worked"""
+    categories: KeptTable = NO_ROWS
+    xla: XlaOverview | None = None
 
 
 def key_of(paths: Sequence[str], options: Options) -> str | None:
@@ -108,11 +115,14 @@ def key_of(paths: Sequence[str], options: Options) -> str | None:
 
 
 def read_figures(key: str | None) -> KeptFigures | None:
-    """The figures of that name; None if there are none, or none that can be understood."""
+    """The figures of that name, else their outline; None if there are none, or none that can be understood."""
     home = _home()
     if key is None or home is None:
         return None
-    path = home / key
+    return _read(home / key) or _read(home / (key + _OUTLINE))
+
+
+def _read(path: Path) -> KeptFigures | None:
     try:
         with path.open("rb") as file:
             data = file.read(MOST_BYTES + _DIGEST_BYTES + 1)
@@ -126,10 +136,12 @@ def read_figures(key: str | None) -> KeptFigures | None:
     return figures
 
 
-def has_figures(key: str | None) -> bool:
-    """Whether a file has that name; what is in it nobody has looked at."""
+def has_figures(key: str | None, outline: bool = False) -> bool:
+    """Whether a file has that name; what is in it nobody has looked at. `outline`: one of an outline is enough."""
     home = _home()
-    return key is not None and home is not None and (home / key).is_file()
+    if key is None or home is None:
+        return False
+    return (home / key).is_file() or (outline and (home / (key + _OUTLINE)).is_file())
 
 
 def keep_figures(key: str | None, figures: KeptFigures) -> None:
@@ -140,7 +152,7 @@ def keep_figures(key: str | None, figures: KeptFigures) -> None:
     try:
         data = msgspec.msgpack.encode(figures)
         if len(data) <= MOST_BYTES:
-            write_whole(home / key, _sum(data) + data)
+            write_whole(home / (key + _OUTLINE if figures.outline else key), _sum(data) + data)
             for _, path, _ in sorted(_files(home), reverse=True)[MOST_FILES:]:
                 path.unlink()
     except (OSError, TypeError, UnicodeEncodeError):

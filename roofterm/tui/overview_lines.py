@@ -45,6 +45,8 @@ WARNINGS = Target("warnings")
 """leads to the list of warnings, which is no screen of its own"""
 XPROF = Target("xprof")
 """leads to all that XProf's overview says, likewise"""
+OPS = Target("ops", by="op")
+NOTHING = Line([], rests=False)
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,8 @@ class Facts:
     """of the mean step"""
     against: str = ""
     """what a comparison with a baseline comes to; empty: there is none"""
+    outline: bool = False
+    """what peaks say of steps and summary is not known yet"""
     xla: XlaOverview | None = None
     """what XProf's overview says; None: of no XPlane profile, or not known yet"""
 
@@ -100,7 +104,7 @@ class Writer:
 
         What a profile of the CPU alone, or of a TPU, has no such figure for says another instead.
         """
-        first, *others = self.findings() or [Line([], rests=False)]
+        first, *others = self.findings() or [NOTHING]
         if self.facts.devices or self.facts.summary.kernels:
             launches = self.duty() if self.facts.xla is not None and self.facts.xla.hardware == "TPU" else self.launches()
             head = [self.health(), self.device(), self.step(), self.busy(), *self.breakdown()]
@@ -174,7 +178,9 @@ class Writer:
         d, s = self.facts.digest, self.facts.summary
         busy = d.busy_pct if d.busy_pct is not None else s.gpu_busy_pct
         compute = d.compute_busy_pct if d.compute_busy_pct is not None else s.compute_busy_pct
-        parts = [f"compute {pct(compute)}", f"MFU {pct(d.mfu_pct if d.mfu_pct is not None else s.mfu_pct)}"]
+        parts = [f"compute {pct(compute)}"]
+        if not self.facts.outline:
+            parts.append(f"MFU {pct(d.mfu_pct if d.mfu_pct is not None else s.mfu_pct)}")
         coverage = self.facts.coverage
         if coverage is not None and coverage.modelled_pct is not None:
             parts.append(f"roofline covers {pct(coverage.modelled_pct)} of busy time")
@@ -236,6 +242,8 @@ class Writer:
     def launches(self) -> Line:
         """Line 7: how often the host launches, how short what it launches is, and whether that is what holds the step back."""
         s, d, path = self.facts.summary, self.facts.digest, self.facts.launch_path
+        if self.facts.outline:  # the path of the launches is not known yet
+            return self._parts("launches", (f"{count(round(d.launches))} a step", self.p.strong), [], OPS) if d.launches else NOTHING
         mean = s.kernel_us / s.kernels if s.kernels else None
         if d.launches is not None:
             first = f"{count(round(d.launches))} a step"
@@ -250,7 +258,7 @@ class Writer:
             parts.append(f"queue found empty {pct(path.found_empty_pct)}")
         if path is not None and path.delay_p50_us is not None:
             parts.append(f"start {duration_us(path.delay_p50_us)} after the call")
-        return self._parts("launches", (first, self.p.strong), parts, Target("ops", by="op"))
+        return self._parts("launches", (first, self.p.strong), parts, OPS)
 
     def waits(self) -> list[Line]:
         """Who waits for whom: the device for input and for launches, the host in calls that wait for the device."""

@@ -15,6 +15,7 @@ import msgspec
 import pytest
 
 from roofterm.analysis.scope import RoofChoice, Scope
+from roofterm.cli import keeping
 from roofterm.cli.main import main
 from roofterm.tui import app as program
 from roofterm.tui import kept_figures
@@ -233,6 +234,54 @@ def test_a_report_of_a_part_or_against_the_users_will_keeps_none(trace, option, 
     assert main(["report", str(trace), *option]) == 0
     assert not (tmp_path / "XDG_CACHE_HOME" / "roofterm" / "figures").exists()
     capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    "command", [["steps"], ["ops", "--by", "op"], ["roofline"], ["report", "--where", "gemm"]], ids=lambda words: words[0]
+)
+async def test_other_commands_keep_the_outline_of_a_large_file(trace, command, monkeypatch, capsys):
+    monkeypatch.setattr(keeping, "LEAST_BYTES", 0)
+    key = key_of([str(trace)], PLAIN)
+    name, *options = command
+    assert main([name, str(trace), *options]) == 0
+    outline = read_figures(key)
+    assert outline is not None
+    assert outline.outline
+    assert main(["report", str(trace)]) == 0
+    whole = read_figures(key)
+    assert whole is not None
+    assert not whole.outline
+    assert (outline.header, outline.screens, outline.devices) == (whole.header, whole.screens, whole.devices)
+    for part, of_whole in [(outline.summary, whole.summary), *zip(outline.steps, whole.steps, strict=True)]:
+        told, known = msgspec.structs.asdict(part), msgspec.structs.asdict(of_whole)
+        assert {name: value for name, value in told.items() if value not in (None, known[name])} == {}
+    capsys.readouterr()
+
+
+def test_no_outline_is_kept_of_a_small_file(trace, tmp_path, capsys):
+    assert main(["steps", str(trace)]) == 0
+    assert not (tmp_path / "XDG_CACHE_HOME" / "roofterm" / "figures").exists()
+    capsys.readouterr()
+
+
+async def test_an_outline_is_shown_until_the_rest_is_known(trace, held, monkeypatch, capsys):
+    monkeypatch.setattr(keeping, "LEAST_BYTES", 0)
+    assert main(["steps", str(trace)]) == 0
+    capsys.readouterr()
+    app = RooftermApp([str(trace)], PLAIN)
+    async with app.run_test(size=(100, 30)) as pilot:
+        assert await kept_is_shown(app, pilot)
+        outline = screen_lines(pilot)
+        held.set()
+        await opened(app, pilot)
+        whole = screen_lines(pilot)
+    for label in ("health", "device", "step", "busy"):
+        first, last = (next(line for line in screen if line[1:].startswith(label))[1:].rstrip() for screen in (outline, whole))
+        assert last.startswith(first)
+        assert (first == last) is (label != "busy")  # what costs tell of, MFU and coverage, is not said before it is known
+    kept = read_figures(key_of([str(trace)], PLAIN))
+    assert kept is not None
+    assert not kept.outline
 
 
 async def test_the_longest_unseen_go(trace, monkeypatch, tmp_path):

@@ -13,6 +13,7 @@ from roofterm.tui.columns import LAST, TABLES
 from roofterm.tui.kept_figures import KeptFigures, KeptTable
 from roofterm.tui.overview_lines import Facts
 from roofterm.tui.overview_parts import LOW, Tabled, compose_parts, draw_lines, draw_tables
+from roofterm.tui.widgets.table import VirtualTable
 from roofterm.tui.widgets.table_layout import Column
 
 
@@ -28,6 +29,9 @@ class KeptOverview(Container):
 
     def on_mount(self) -> None:
         kept = self._kept
+        if kept.outline:
+            for table in self.query(VirtualTable):
+                table.empty = "adding up ..."
         draw_tables(self, _tabled(TABLES[kept.first_table], kept.kernels), _tabled(TABLES["category"], kept.categories))
 
     def on_resize(self, event: Resize) -> None:
@@ -37,7 +41,7 @@ class KeptOverview(Container):
     def _draw_lines(self) -> None:
         k = self._kept
         seen = (k.sources, k.warnings, k.mended, k.summary, k.devices, k.steps, k.digest)
-        known = Facts(*seen, k.coverage, k.findings, k.balance, k.launch_path, k.phases, xla=k.xla)
+        known = Facts(*seen, k.coverage, k.findings, k.balance, k.launch_path, k.phases, outline=k.outline, xla=k.xla)
         draw_lines(self, known, k.numbers_of_rows)
 
 

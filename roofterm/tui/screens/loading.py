@@ -81,7 +81,7 @@ class LoadingScreen(Screen[None], inherit_bindings=False):
         from roofterm.tui.screens.kept_overview import KeptOverview
 
         self._figures = kept
-        self._shown = first_table_text(kept.part, kept.first_table, kept.kernels.rows, kept.nests)
+        self._shown = "" if kept.outline else first_table_text(kept.part, kept.first_table, kept.kernels.rows, kept.nests)
         self.query_one(Header).show(self._file, kept.header)
         self.query_one(Tabs).show([tab for tab in SCREENS if tab[0] in kept.screens], "overview")
         self._say(READING)
