@@ -21,6 +21,7 @@ from roofterm.analysis.costs.signature import ITEM_BYTES, Inputs, Tensor, dtype_
 from roofterm.analysis.intervals import Intervals, covered
 from roofterm.analysis.lookup import index_of, joined, looked_up, rows_by_id, rows_of, taken
 from roofterm.analysis.work import WorkClass
+from roofterm_parsers.occurring import occurring
 from roofterm_parsers.profile import ROOT, Profile
 
 CALLS = pl.Schema(
@@ -285,7 +286,7 @@ def _with_exposure(calls: pl.DataFrame, compute: dict[int, Intervals]) -> pl.Dat
     start, end = calls["fresh_ps"].to_numpy(), calls["end_ps"].to_numpy()
     device = calls["device"].to_numpy()
     hidden = np.zeros(start.size, np.int64)
-    for number in np.unique(device):
+    for number in occurring(device):
         mine = device == number
         hidden[mine] = covered(compute[int(number)], start[mine], end[mine])
     return calls.with_columns(hidden_ps=pl.Series(hidden), exposed_ps=pl.Series(end - start - hidden))

@@ -6,6 +6,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from roofterm_parsers.occurring import occurring
+
 I64 = NDArray[np.int64]
 
 
@@ -16,7 +18,7 @@ def exclusive(work: pl.DataFrame) -> pl.Series:
     if start.size and np.all(device == device[0]) and np.all(end > start):
         return pl.Series("exclusive_ps", _alone(start, end))
     alone_ps = np.zeros(start.size, np.int64)
-    for number in np.unique(device):
+    for number in occurring(device):
         rows = np.flatnonzero((device == number) & (end > start))
         if rows.size == 0:
             continue

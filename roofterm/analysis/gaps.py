@@ -18,6 +18,7 @@ from roofterm.analysis.scope import ALL, Scope
 from roofterm.analysis.steps import US, DeviceLine
 from roofterm.analysis.work import WorkClass
 from roofterm.results import TABLES
+from roofterm_parsers.occurring import occurring
 from roofterm_parsers.profile import ROOT, Kind, TrackKind
 
 if TYPE_CHECKING:
@@ -211,7 +212,7 @@ def covering(study: Study, track: pl.Series, start: I64, end: I64) -> pl.Series:
     # What covers half of an interval covers its middle.
     middle = start + (end - start) // 2
     at = np.full(start.size, -1, np.int64)
-    for number in np.unique(thread[known]).tolist():
+    for number in occurring(thread[known]).tolist():
         first, last = np.searchsorted(tracks, number, "left"), np.searchsorted(tracks, number, "right")
         mine = np.flatnonzero(known & (thread == number))
         place = np.searchsorted(begins[first:last], middle[mine], side="right") - 1

@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from roofterm_parsers.occurring import occurring
 from roofterm_parsers.profile import DEVICES, HLO, HOST_CALL_KINDS, LINKS, ROOT, SLICES, TRACKS, WORK_KINDS, Kind, Profile, TrackKind
 
 CPU = "cpu"
@@ -81,7 +82,7 @@ def _alone(profile: Profile, chosen: NDArray[np.bool_]) -> tuple[NDArray[np.int6
     end = start + slices["dur_ps"].to_numpy()
     mine = np.flatnonzero(chosen)
     depth = slices["depth"].to_numpy().astype(np.int64)
-    for level in np.unique(depth[mine]):
+    for level in occurring(depth[mine]):
         row = mine[(depth[mine] == level) & (around[mine] >= 0)]
         end[row] = np.minimum(end[row], end[around[row]])
     mine = mine[end[mine] > start[mine]]

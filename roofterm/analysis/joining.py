@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from roofterm.analysis.capture import Match, match_captures
 from roofterm.analysis.graphs import graph_replays
+from roofterm_parsers.occurring import occurring
 from roofterm_parsers.profile import FRAMES, ROOT, Profile
 
 I64 = NDArray[np.int64]
@@ -130,7 +131,7 @@ def _with_ancestors(parent: NDArray[np.uint32], rows: I64) -> I64:
         rows = rows[~wanted[rows]]
         wanted[rows] = True
         above = parent[rows]
-        rows = np.unique(above[above != ROOT]).astype(np.int64)
+        rows = occurring(above[above != ROOT]).astype(np.int64)
     return np.flatnonzero(wanted)
 
 

@@ -7,6 +7,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from roofterm.analysis.intervals import I64, Intervals, covered
+from roofterm_parsers.occurring import occurring
 from roofterm_parsers.profile import Profile
 
 MATCHED = pl.Schema(
@@ -89,7 +90,7 @@ def _with_exposed_wait(calls: pl.DataFrame, compute: dict[int, Intervals]) -> pl
 
 def _covered(compute: dict[int, Intervals], device: NDArray[np.uint16], start: I64, end: I64) -> I64:
     found = np.zeros(start.size, np.int64)
-    for number in np.unique(device):
+    for number in occurring(device):
         mine = device == number
         found[mine] = covered(compute[int(number)], start[mine], end[mine])
     return found

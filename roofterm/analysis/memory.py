@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from roofterm.analysis.memory_course import memory_curves
 from roofterm.analysis.steps import US
 from roofterm.results import MemoryBlock, MemoryHolder, MemoryOp, MemoryPool, MemoryPressure, MemoryReport, MemoryStep
+from roofterm_parsers.occurring import occurring
 from roofterm_parsers.profile import HOST_CALL_KINDS, ROOT, Kind, Profile
 
 EVENTS = pl.Schema(
@@ -361,7 +362,7 @@ def _latest(
 ) -> NDArray[np.uint32]:
     """The slice that began last on each event's track, at its time or before; ROOT: none did. Slices are sorted by track and start."""
     found = np.full(time.size, ROOT, np.uint32)
-    for number in np.unique(track):
+    for number in occurring(track):
         first, last = np.searchsorted(tracks, [number, number + 1])
         mine = track == number
         row = np.searchsorted(starts[first:last], time[mine], side="right") - 1

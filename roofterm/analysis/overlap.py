@@ -7,6 +7,7 @@ import polars as pl
 
 from roofterm.analysis.intervals import Intervals, covered
 from roofterm.analysis.work import WorkClass
+from roofterm_parsers.occurring import occurring
 from roofterm_parsers.profile import Kind, Profile
 
 OVERLAPPED_SHARE = 0.5
@@ -81,7 +82,7 @@ def _under(kernels: pl.DataFrame, communication: dict[int, Intervals]) -> pl.Ser
     """How much (ps) of each kernel collectives of its device cover."""
     start, end, device = (kernels[name].to_numpy() for name in ("start_ps", "end_ps", "device"))
     under = np.zeros(start.size, np.int64)
-    for number in np.unique(device):
+    for number in occurring(device):
         mine = device == number
         if int(number) in communication:
             under[mine] = covered(communication[int(number)], start[mine], end[mine])

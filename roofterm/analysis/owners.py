@@ -18,6 +18,7 @@ from roofterm.analysis.costs import Cost, cost, lookup
 from roofterm.analysis.costs.signature import dtype_name
 from roofterm.analysis.host_work import CPU
 from roofterm.analysis.lookup import ABSENT, looked_up
+from roofterm_parsers.occurring import occurring
 from roofterm_parsers.profile import ROOT, Profile
 
 NO_COST = -1
@@ -126,7 +127,7 @@ def _climb(profile: Profile, ops: NDArray[np.uint32], calls: _Calls) -> tuple[ND
 def _without_wrappers(profile: Profile, owner: NDArray[np.uint32], found: NDArray[np.int64], costs: Sequence[Cost]) -> NDArray[np.int64]:
     """The costs, void for owners that hold another owner of the tensor-core families."""
     tensor = _tensor(costs)[found]
-    owners = np.unique(owner[tensor])
+    owners = occurring(owner[tensor])
     if owners.size == 0:
         return found
     return np.where(tensor & _holders(profile, owners)[owner], NO_COST, found)
@@ -137,7 +138,7 @@ def _without_outer(profile: Profile, owner: NDArray[np.uint32], found: NDArray[n
     outer = (found != NO_COST) & ~_tensor(costs)[found]
     if not outer.any():
         return found
-    return np.where(outer & _holders(profile, np.unique(owner[found != NO_COST]))[owner], NO_COST, found)
+    return np.where(outer & _holders(profile, occurring(owner[found != NO_COST]))[owner], NO_COST, found)
 
 
 def _tensor(costs: Sequence[Cost]) -> NDArray[np.bool_]:
@@ -152,11 +153,11 @@ def _holders(profile: Profile, owners: NDArray[np.uint32]) -> NDArray[np.bool_]:
     is_owner[owners] = True
     holds = np.zeros(parent.size, np.bool_)
     current = parent[owners]
-    current = np.unique(current[current != ROOT])
+    current = occurring(current[current != ROOT])
     while current.size:
         holds[current[is_owner[current]]] = True
         current = parent[current]
-        current = np.unique(current[current != ROOT])
+        current = occurring(current[current != ROOT])
     return holds
 
 

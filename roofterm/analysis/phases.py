@@ -16,6 +16,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from roofterm.analysis.work import WorkClass
+from roofterm_parsers.occurring import occurring
 from roofterm_parsers.profile import ROOT, Kind, Profile, TrackKind
 
 I64 = NDArray[np.int64]
@@ -224,7 +225,7 @@ def _mark_forward(profile: Profile, phase: U8) -> None:
     start = slices["start_ps"].to_numpy()
     end = start + slices["dur_ps"].to_numpy()
     source = profile.tracks["source"].to_numpy()
-    for number in np.unique(track[forward]).tolist():
+    for number in occurring(track[forward]).tolist():
         mine = forward[track[forward] == number]
         passes = np.sort(start[np.flatnonzero((phase == Phase.BACKWARD) & (source[track] == source[number]))])
         turn = np.searchsorted(passes, start[mine])
@@ -239,7 +240,7 @@ def _mark_forward(profile: Profile, phase: U8) -> None:
 def _forward_ops(profile: Profile, phase: U8) -> I64:
     """Ops without a phase that a backward op belongs to; where the file pairs none, those that compute products."""
     if profile.backward.height:
-        forward: I64 = np.unique(profile.backward["forward"].to_numpy()).astype(np.int64)
+        forward: I64 = occurring(profile.backward["forward"].to_numpy()).astype(np.int64)
     else:
         product = profile.names["text"].str.contains(_PRODUCTS).to_numpy()[profile.slices["name"].to_numpy()]
         forward = np.flatnonzero(product & (profile.slices["kind"].to_numpy() == Kind.OP))

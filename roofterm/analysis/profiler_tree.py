@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from roofterm_parsers.occurring import occurring
 from roofterm_parsers.profile import ROOT, Kind, Profile, TrackKind
 
 I64 = NDArray[np.int64]
@@ -137,7 +138,7 @@ def _parents(profile: Profile, rows: I64, start: I64, dur: I64) -> I64:
     child = np.flatnonzero(parent != ROOT)
     sticking = child[end[child] > end[parent[child]]]
     track = slices["track"].to_numpy()
-    odd = np.unique(track[sticking])
+    odd = occurring(track[sticking])
     up = parent[rows]
     found = np.where(up == ROOT, -1, position[np.where(up == ROOT, 0, up)])
     if position.size > rows.size:
@@ -260,7 +261,7 @@ def _memory(profile: Profile, rows: I64, start: I64, dur: I64) -> tuple[I64, I64
     row_source = source_of[profile.slices["track"].to_numpy()[rows]]
     on_device = (memory["device_type"] != 0).fill_null(False).to_numpy()
     size = memory["bytes"].to_numpy()
-    for source in np.unique(event_source):
+    for source in occurring(event_source):
         events, mine = event_source == source, row_source == source
         time = memory["time_ps"].to_numpy()[events]
         first = np.searchsorted(time, start[mine], side="left")

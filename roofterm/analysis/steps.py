@@ -17,6 +17,7 @@ from roofterm.analysis.compilation import compiles
 from roofterm.analysis.intervals import I64, Intervals, both, covered, cut, gaps, union, without
 from roofterm.analysis.work import WorkClass, busy
 from roofterm.results import StepRow
+from roofterm_parsers.occurring import occurring
 from roofterm_parsers.profile import Kind, Profile, TrackKind
 
 US = 1_000_000
@@ -103,7 +104,7 @@ def step_rows(profile: Profile, windows: pl.DataFrame, lines: dict[int, DeviceLi
 def device_lines(profile: Profile, work: pl.DataFrame) -> dict[int, DeviceLine]:
     """The work of each device, by its row in `profile.devices`."""
     device = work["device"].to_numpy()
-    worked = np.unique(device).tolist()
+    worked = occurring(device).tolist()
     if len(worked) == 1:
         return {worked[0]: DeviceLine(work, profile)}
     return {number: DeviceLine(work.filter(pl.Series(device == number)), profile) for number in worked}

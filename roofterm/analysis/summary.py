@@ -13,6 +13,7 @@ from roofterm.analysis.memory import Memory
 from roofterm.analysis.steps import US, DeviceLine, exposed_communication
 from roofterm.analysis.work import WorkClass
 from roofterm.results import StepRow, Summary
+from roofterm_parsers.occurring import occurring
 from roofterm_parsers.profile import Kind, Profile, TrackKind
 
 SYNC_CALL = r"^(cuda|hip|cu)\w*Synchronize"
@@ -153,7 +154,7 @@ def _by_rank(profile: Profile, kernels: pl.DataFrame, source: pl.Series) -> dict
 
 def _threads(profile: Profile) -> int:
     """Distinct pairs of process and thread that hold a slice."""
-    used = profile.tracks[np.unique(profile.slices["track"].to_numpy())]
+    used = profile.tracks[occurring(profile.slices["track"].to_numpy())]
     return used.select("source", "process", "thread").n_unique()
 
 

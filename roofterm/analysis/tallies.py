@@ -21,6 +21,7 @@ from roofterm.analysis.levels import cost_known, figures_of
 from roofterm.analysis.lookup import rows_among
 from roofterm.analysis.owners import Owners
 from roofterm.analysis.transfers import transfers
+from roofterm_parsers.occurring import occurring
 from roofterm_parsers.profile import Kind, Profile
 
 I64 = NDArray[np.int64]
@@ -73,7 +74,7 @@ def _executions(profile: Profile, work: pl.DataFrame) -> Alike | None:
         return None
     pairs = np.unique(np.stack([hlo[same.first], name[same.first]]), axis=1)
     instructions = pairs[0][pairs[0] > 0]
-    return same if np.unique(instructions).size == instructions.size else None
+    return same if occurring(instructions).size == instructions.size else None
 
 
 def _added_up(items: pl.DataFrame, item: I64, work: pl.DataFrame, moved: pl.DataFrame) -> pl.DataFrame:

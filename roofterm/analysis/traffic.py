@@ -21,6 +21,7 @@ from roofterm.analysis.op_roles import ROLE_COLUMNS, Circumstances, Roles
 from roofterm.analysis.surroundings import Place, surroundings
 from roofterm.analysis.told_shapes import Shapes, told_by
 from roofterm.analysis.training_roles import roles
+from roofterm_parsers.occurring import occurring
 from roofterm_parsers.profile import Profile
 
 _KEY = ("name", "signature", "dtype", "place", "linear", "by_heads", "calls")
@@ -82,7 +83,7 @@ def _with_circumstances(profile: Profile, ops: pl.DataFrame) -> pl.DataFrame:
 
 def _by_heads(profile: Profile, composite: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Whether the composite op around is a product of two tensors [B, H, S, D], by its signature (-1: none is around)."""
-    signatures = np.unique(composite[composite >= 0])
+    signatures = occurring(composite[composite >= 0])
     deep = [row for row in signatures.tolist() if _is_by_heads(profile.signatures["dims"][int(row)])]
     return np.isin(composite, deep)
 

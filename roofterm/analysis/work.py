@@ -9,6 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from roofterm.analysis.intervals import Intervals, among, union, without
+from roofterm_parsers.occurring import occurring
 from roofterm_parsers.profile import WORK_KINDS, Kind, Profile
 
 
@@ -99,7 +100,7 @@ def by_device(work: pl.DataFrame) -> list[pl.DataFrame]:
     device = work["device"].to_numpy()
     if device.size and (device[0] == device).all():
         return [work]
-    return [work.filter(pl.Series(device == number)) for number in np.unique(device).tolist()]
+    return [work.filter(pl.Series(device == number)) for number in occurring(device).tolist()]
 
 
 def busy(work: pl.DataFrame, work_class: WorkClass | None = None) -> Intervals:

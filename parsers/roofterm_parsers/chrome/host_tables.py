@@ -17,6 +17,7 @@ from roofterm_parsers.chrome.frames import nullable, table
 from roofterm_parsers.chrome.groups import Group
 from roofterm_parsers.chrome.header import integer
 from roofterm_parsers.linking import pair_backward
+from roofterm_parsers.occurring import occurring
 from roofterm_parsers.profile import CALLED, CALLERS, COLLECTIVES, OPS, PYTHON, RUNTIME, SIGNATURES
 
 I64 = NDArray[np.int64]
@@ -103,7 +104,7 @@ def _fill_collectives(context: Context) -> None:
     texts = list(context.gathered.texts)
     rows: list[dict[str, Any]] = []
     row_of: dict[int, int] = {}
-    for code in np.unique(said).tolist():
+    for code in occurring(said).tolist():
         facts = collective_parts(texts[code])
         if not isinstance(facts["collective"], str):
             continue

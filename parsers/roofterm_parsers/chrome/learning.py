@@ -23,6 +23,7 @@ from roofterm_parsers.chrome.events import Args, Event
 from roofterm_parsers.chrome.form_columns import SHARED
 from roofterm_parsers.chrome.groups import Group
 from roofterm_parsers.chrome.scanning import FILL
+from roofterm_parsers.occurring import occurring
 
 I64 = NDArray[np.int64]
 I16 = NDArray[np.int16]
@@ -174,7 +175,7 @@ def _stood_in(text: bytes) -> tuple[int, int, int, bytes] | None:
 def _by_group(forms: _Decoded, groups: U8, kinds: Kinds) -> dict[int, OfGroup]:
     """What the forms of each group hold; marks in `groups` those whose events must be decoded one by one."""
     made: dict[int, list[OfGroup]] = {}
-    for group in np.unique(groups).tolist():
+    for group in occurring(groups).tolist():
         if group in (Group.NONE, ALONE):
             continue
         rows = (groups == group).nonzero()[0]

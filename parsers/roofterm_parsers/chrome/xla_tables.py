@@ -19,6 +19,7 @@ from roofterm_parsers.chrome.gathering import Gathered
 from roofterm_parsers.chrome.groups import Group
 from roofterm_parsers.chrome.kinds import XlaLanes
 from roofterm_parsers.chrome.times import PS_PER_US
+from roofterm_parsers.occurring import occurring
 from roofterm_parsers.profile import (
     COPIES,
     COUNTERS,
@@ -107,7 +108,7 @@ def _set(kinds: U8, rows: NDArray[np.int32], where: NDArray[np.bool_], kind: Kin
 
 def _has_hlo_op(gathered: Gathered, code: U32) -> NDArray[np.bool_]:
     texts = list(gathered.texts)
-    used = np.unique(code)
+    used = occurring(code)
     table = np.zeros(len(texts), bool)
     table[[c for c in used.tolist() if c and texts[c].split(b"\x00")[1]]] = True
     return table[code]
@@ -185,7 +186,7 @@ def _fill_work(context: Context, slices: I64, kinds: U8, device: I64, stream: I6
 def _per_text(context: Context, code: U32, read: Callable[[str], T]) -> list[T]:
     """What each event's text says, read once a distinct text."""
     texts = list(context.gathered.texts)
-    known = {c: read(texts[c].decode("utf-8", "replace").strip('"')) for c in np.unique(code).tolist()}
+    known = {c: read(texts[c].decode("utf-8", "replace").strip('"')) for c in occurring(code).tolist()}
     return [known[c] for c in code.tolist()]
 
 
@@ -231,7 +232,7 @@ def _module_of(context: Context, slices: I64, device: I64) -> I64:
     module_device = np.array(
         [device_of_track.get(t) if device_of_track.get(t) is not None else -1 for t in frame["track"].to_numpy()[module].tolist()], np.int64
     )
-    for number in np.unique(module_device[module_device >= 0]).tolist():
+    for number in occurring(module_device[module_device >= 0]).tolist():
         own = module[module_device == number]
         own = own[np.argsort(start[own], kind="stable")]
         rows = np.flatnonzero(device == number)

@@ -21,6 +21,7 @@ from roofterm.analysis.costs.signature import Inputs, dtype_name
 from roofterm.analysis.distinct import Alike, alike
 from roofterm.analysis.lookup import ABSENT, I32, codes_by_id, index_of, looked_up, rows_by_id, rows_of, taken
 from roofterm.analysis.work import work_rows
+from roofterm_parsers.occurring import occurring
 from roofterm_parsers.profile import Kind, Profile
 
 DTYPES = (
@@ -125,7 +126,7 @@ def _alike(profile: Profile, rows: NDArray[np.int64], hlo: I32) -> Alike | None:
     name, kind = slices["name"].to_numpy()[rows], slices["kind"].to_numpy()[rows]
     kinds = profile.devices["kind"].rank("dense").fill_null(0).to_numpy()
     codes = [(name, profile.names.height), (kind, 256), (hlo + 1, profile.hlo_ops.height + 1)]
-    if np.unique(kinds).size > 1:
+    if occurring(kinds).size > 1:
         device = profile.tracks["device"].fill_null(0).to_numpy()[slices["track"].to_numpy()[rows]]
         codes.append((kinds[device], int(kinds.max()) + 1))
     return alike(*codes)

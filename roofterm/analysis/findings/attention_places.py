@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from roofterm.analysis.categories import Category
 from roofterm.analysis.intervals import I64
+from roofterm_parsers.occurring import occurring
 
 if TYPE_CHECKING:
     from roofterm.analysis.findings.evidence import Evidence
@@ -39,7 +40,7 @@ def attention_places(e: Evidence) -> Places:
     np.add.at(opened, before[near] + 1, 1)
     np.add.at(opened, after[near], -1)
     inside = np.cumsum(opened[:-1]) > 0
-    return Places(int(np.unique(before[near]).size), rows.filter(pl.Series(inside & (category != int(Category.GEMM)))))
+    return Places(int(occurring(before[near]).size), rows.filter(pl.Series(inside & (category != int(Category.GEMM)))))
 
 
 def _batched(e: Evidence, rows: pl.DataFrame) -> NDArray[np.bool_]:

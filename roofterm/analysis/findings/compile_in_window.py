@@ -12,6 +12,7 @@ from roofterm.analysis.intervals import NONE, Intervals, covered, union, without
 from roofterm.analysis.steps import US
 from roofterm.results import Finding
 from roofterm.text.units import duration_us
+from roofterm_parsers.occurring import occurring
 
 LEAST_US = 1000.0
 LEAST_PCT = 1.0
@@ -36,7 +37,7 @@ def compile_in_window(e: Evidence) -> Finding | None:
     start, end = e.study.start_ps[rows], e.study.start_ps[rows] + e.study.dur_ps[rows]
     total = stake = whole = 0
     steps: list[str] = []
-    for number in np.unique(source).tolist():
+    for number in occurring(source).tolist():
         mine = source == number
         compiling = union(start[mine], end[mine])
         total += compiling.length

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from roofterm.analysis.findings.compiled_regions import idle_within, merged, regions
 from roofterm.analysis.findings.evidence import Evidence
 from roofterm.analysis.findings.registry import rule
 from roofterm.analysis.intervals import union, without
 from roofterm.results import Finding
+from roofterm_parsers.occurring import occurring
 
 LEAST_PCT = 2.0
 FAR_PS = 10_000_000_000
@@ -28,7 +27,7 @@ FAR_PS = 10_000_000_000
 )
 def graph_breaks(e: Evidence) -> Finding | None:
     found = regions(e)
-    frames = np.unique(found.frame)
+    frames = occurring(found.frame)
     if frames.size < 2:
         return None
     gap = found.start_ps[1:] - found.end_ps[:-1]

@@ -9,6 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from roofterm.analysis.intervals import Intervals, covered, union
+from roofterm_parsers.occurring import occurring
 from roofterm_parsers.profile import TrackKind
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def optimizer_times(study: Study) -> dict[int, Intervals]:
     source = profile.tracks["source"].to_numpy()[profile.slices["track"].to_numpy()[rows]]
     start = study.start_ps[rows]
     end = start + study.dur_ps[rows]
-    return {int(number): union(start[source == number], end[source == number]) for number in np.unique(source)}
+    return {int(number): union(start[source == number], end[source == number]) for number in occurring(source)}
 
 
 def launched_within(study: Study, pieces: pl.DataFrame, when: dict[int, Intervals]) -> NDArray[np.bool_]:

@@ -9,6 +9,7 @@ import polars as pl
 
 from roofterm.analysis.findings.host_causes import Cause
 from roofterm.analysis.intervals import NONE, covered
+from roofterm_parsers.occurring import occurring
 from roofterm_parsers.profile import Kind
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def waits(e: Evidence) -> pl.DataFrame:
     still_in_call = study.start_ps[calls] + study.dur_ps[calls] >= copies["start_ps"].to_numpy()
     blocking = calls[still_in_call & (study.dur_ps[calls] >= SHORTEST_PS)]
     synchronising = np.flatnonzero(study.kind == int(Kind.SYNC))
-    rows = np.unique(np.concatenate((blocking, synchronising)))
+    rows = occurring(np.concatenate((blocking, synchronising)))
     rows = rows[e.host_rows[rows]]
     source = e.profile.tracks["source"].to_numpy()[slices["track"].to_numpy()[rows]]
     parts = []

@@ -16,6 +16,7 @@ from roofterm.tui.widgets.glyphs import CategoryKey, Look, padded, shown
 from roofterm.tui.widgets.legend import category_style
 from roofterm.tui.widgets.line_widget import Piece
 from roofterm.tui.widgets.plot_points import Points
+from roofterm_parsers.occurring import occurring
 
 
 def header_pieces(texts: tuple[str, list[str]], width: int, palette: Palette, look: Look) -> list[Piece]:
@@ -38,7 +39,7 @@ def categories_by_time(points: Points, limit: NDArray[np.bool_] | None) -> list[
     """Codes of the categories with a point among the rows shown, the one with most time first."""
     rows = points.order if limit is None else points.order[limit[points.order]]
     time = np.bincount(points.category[rows], points.time_us[rows], minlength=256)
-    return sorted(np.unique(points.category[rows]).tolist(), key=lambda code: -time[code])
+    return sorted(occurring(points.category[rows]).tolist(), key=lambda code: -time[code])
 
 
 def point_lines(
