@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,9 @@ import pytest
 
 from roofterm_parsers.chrome import digits
 from roofterm_parsers.chrome.decoding import Decoder
-from roofterm_parsers.chrome.forms import Forms
+from roofterm_parsers.chrome.forms import Forms, Read
 from roofterm_parsers.chrome.learning import Kinds
-from roofterm_parsers.chrome.scanning import FILL, scan
+from roofterm_parsers.chrome.scanning import FILL, Scanned, scan
 from tests.unit.chrome_blocks import OFFSET, decoded
 
 Event = dict[str, Any]
@@ -292,3 +292,31 @@ def test_places_of_a_mask(hits: list[int]) -> None:
     mask = np.zeros(40, np.uint8)
     mask[hits] = 1
     assert digits.places_of(mask).tolist() == hits
+
+
+def blocks_by_forms(decoder: Decoder, texts: Iterable[bytes], monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Of each block whether forms were looked for in it."""
+    looked: list[bool] = []
+    read = Forms.read
+
+    def reading(forms: Forms, scanned: Scanned) -> Read | None:
+        looked[-1] = True
+        return read(forms, scanned)
+
+    monkeypatch.setattr(Forms, "read", reading)
+    for text in texts:
+        looked.append(False)
+        decoder.block(text, 0, last=False)
+    return looked
+
+
+def test_forms_are_looked_for_at_once_only_where_much_text_is_expected(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = written([op(n) for n in range(100)], "torch")
+    assert blocks_by_forms(Decoder(xla=False), [text], monkeypatch) == [False]
+    assert blocks_by_forms(Decoder(xla=False, long=True), [text], monkeypatch) == [True]
+
+
+def test_after_a_text_of_too_many_forms_the_next_are_decoded_for_longer_and_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    motley = [written([op(n) | {"name": f"op {block} {chr(65 + n)}"} for n in range(20)], "torch") for block in range(8)]
+    looked = blocks_by_forms(Decoder(xla=False, long=True), motley, monkeypatch)
+    assert looked == [True, False, True, False, False, True, False, False]

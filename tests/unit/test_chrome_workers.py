@@ -35,8 +35,13 @@ BLOCK = 4096
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks of a few events, and workers from the first one on."""
     monkeypatch.setattr(reader, "ALONE_BYTES", 0)
-    monkeypatch.setattr(splitting, "BLOCK_BYTES", BLOCK)
+    cut_small(monkeypatch)
     monkeypatch.setattr(Pool, "is_ready", wait_until_ready)
+
+
+def cut_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(splitting, "BLOCK_BYTES", BLOCK)
+    monkeypatch.setattr(splitting, "_READ_BYTES", BLOCK)  # what has been read is never put back
 
 
 def wait_until_ready(pool: Pool) -> bool:
@@ -132,8 +137,8 @@ def test_a_worker_that_is_killed_is_a_sentence(monkeypatch: pytest.MonkeyPatch) 
     killed: list[int] = []
     submit = Pool.submit
 
-    def submit_and_kill(pool: Pool, length: int, offset: int, *, last: bool, xla: bool) -> None:
-        submit(pool, length, offset, last=last, xla=xla)
+    def submit_and_kill(pool: Pool, length: int, offset: int, *, last: bool, xla: bool, long: bool) -> None:
+        submit(pool, length, offset, last=last, xla=xla, long=long)
         if not killed:
             killed.append(pool._processes[0].pid)
             os.kill(killed[0], signal.SIGKILL)
@@ -145,7 +150,7 @@ def test_a_worker_that_is_killed_is_a_sentence(monkeypatch: pytest.MonkeyPatch) 
 
 def test_where_no_worker_comes_up_it_goes_without(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reader, "ALONE_BYTES", 0)
-    monkeypatch.setattr(splitting, "BLOCK_BYTES", BLOCK)
+    cut_small(monkeypatch)
     monkeypatch.setattr(processes, "START", "raise SystemExit(7)  # {path}{module}")
     assert load(trace(300), 2).slices.height == 300 * 5
 
@@ -155,7 +160,7 @@ def test_where_no_process_can_be_started_it_goes_without(monkeypatch: pytest.Mon
         raise BlockingIOError("no process is left to us")
 
     monkeypatch.setattr(reader, "ALONE_BYTES", 0)
-    monkeypatch.setattr(splitting, "BLOCK_BYTES", BLOCK)
+    cut_small(monkeypatch)
     monkeypatch.setattr(subprocess, "Popen", refuse)
     assert load(trace(50), 2).slices.height == 50 * 5
 
@@ -294,3 +299,39 @@ def test_cores_are_those_of_affinity_quota_and_slurm(tmp_path: Path, monkeypatch
     quota.write_text("max 100000\n")
     monkeypatch.setenv("SLURM_CPUS_PER_TASK", "2")
     assert usable_cores(quota) == 2
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_a_busy_parent_leaves_the_decoding_to_the_workers_until_it_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two blocks are taken in while the parent is busy; of the others it decodes some itself. The profile is the same."""
+    crew, taken, decoded_here = Crew(1), 0, []
+    crew.alone = True
+    take_in, decode = reader._Gathering._take_in, reader._Gathering._decoded
+
+    def taking(gathering: Any, *args: Any, **options: Any) -> bool:
+        nonlocal taken
+        done = take_in(gathering, *args, **options)
+        taken += done
+        crew.alone = taken < 2
+        return done
+
+    def decoding_here(gathering: Any, piece: Any) -> Any:
+        decoded_here.append(taken)
+        return decode(gathering, piece)
+
+    monkeypatch.setattr(reader._Gathering, "_take_in", taking)
+    monkeypatch.setattr(reader._Gathering, "_decoded", decoding_here)
+    source = Source(path="made.json", format="", container="plain")
+    profile = reader.read(io.BytesIO(trace(200)), source, lambda _: None, workers=crew)
+    assert taken > 2
+    assert all(before >= 2 for before in decoded_here)
+    assert profile.slices.equals(load(trace(200), 0).slices)
+
+
+def test_a_busy_parent_goes_without_workers_that_do_not_come_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    cut_small(monkeypatch)
+    monkeypatch.setattr(processes, "START", "raise SystemExit(7)  # {path}{module}")
+    crew = Crew(2)
+    crew.alone = True
+    source = Source(path="made.json", format="", container="plain")
+    assert reader.read(io.BytesIO(trace(100)), source, lambda _: None, workers=crew).slices.height == 500

@@ -20,6 +20,8 @@ BUFFER_BYTES = BLOCK_BYTES + (64 << 10)
 SLOT_BYTES = BUFFER_BYTES + -BUFFER_BYTES % mmap.PAGESIZE
 TASKS_PER_WORKER = 2
 """One is worked on, and one lies ready."""
+TASKS_OF_BUSY_PARENT = 3
+"""The same, where the parent comes back later."""
 SPARE_SLOTS = 1
 """One is filled, or taken in."""
 LARGE_BYTES = 48 << 20
@@ -38,10 +40,12 @@ class Crew:
 
     def __init__(self, count: int) -> None:
         """Raises OSError where the system has no process, no descriptor or no memory left for it."""
-        self.slots = count * TASKS_PER_WORKER + SPARE_SLOTS
+        self.slots = count * TASKS_OF_BUSY_PARENT + SPARE_SLOTS
         self.memory = _shared_memory(self.slots * SLOT_BYTES)
         self.map = mmap.mmap(self.memory, self.slots * SLOT_BYTES)
         self.processes: list[subprocess.Popen[bytes]] = []
+        self.alone = False
+        """whether the processes are to do all of the decoding, since their parent has other work"""
         self._dismissed = self._closed = False
         try:
             for _ in range(count):

@@ -34,7 +34,9 @@ from roofterm_parsers.chrome.scanning import scan
 PIECE_BYTES = 128 << 10
 """Text decoded at once: its objects stay in the processor's cache."""
 BY_FORMS_FROM = 96 << 20
-"""Forms are looked for from this place in a file on: learning them pays where many events follow."""
+"""Forms are looked for from this place in a file on, or at once in a long one: learning them pays where many events follow."""
+LONGEST_PAUSE = 16
+"""How many blocks are decoded, at most, before forms are looked for again in a text that had too many of them."""
 
 I64 = NDArray[np.int64]
 
@@ -45,8 +47,8 @@ _EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[')
 class Decoder:
     """Decodes the blocks of one file (or, in a worker, some of them)."""
 
-    def __init__(self, *, xla: bool) -> None:
-        """`xla`: the trace was made from an XPlane, and its events hold other arguments."""
+    def __init__(self, *, xla: bool, long: bool = False) -> None:
+        """`xla`: the trace was made from an XPlane, and its events hold other arguments. `long`: much text is expected."""
         event: type[AnyEvent] = XlaEvent if xla else Event
         self._xla = xla
         self._many = msgspec.json.Decoder(list[event]).decode  # type: ignore[valid-type]
@@ -61,16 +63,18 @@ class Decoder:
         self._arguments = ArgumentColumns(self._texts)
         self._groups = np.zeros(0, np.uint8)
         self._forms = None if xla else Forms(msgspec.json.Decoder(Event).decode, self._kinds())
+        self._forms_from = 0 if long else BY_FORMS_FROM
+        self._pause = 1
+        self._paused = 0
+        """blocks to be decoded, before forms are looked for again"""
 
     def block(self, data: bytes | bytearray | memoryview, offset: int, *, last: bool) -> Block:
         """Decode a block that begins behind a `[` or `,` at byte `offset` of the file; `last`: the file ends with it."""
         block = Block({}, {})
         out = Pieces()
         at, size = 0, len(data)
-        if self._forms is not None and offset >= BY_FORMS_FROM:
-            to, begin = _before_last(data) if last else (size, size)
-            if self._by_forms(self._forms, data[:to], offset, out, block):
-                at = begin
+        if self._forms is not None and offset >= self._forms_from:
+            at = self._regular_part(self._forms, data, offset, out, block, last=last)
         while at < size:
             to, begin = _cut(data, at)
             text = b"".join((b"[", data[at:to], b"]"))
@@ -124,6 +128,21 @@ class Decoder:
                 if event.startswith(b"{"):
                     events.append(self._loose.read(event))
         return events
+
+    def _regular_part(
+        self, forms: Forms, data: bytes | bytearray | memoryview, offset: int, out: Pieces, block: Block, *, last: bool
+    ) -> int:
+        """Add the events of a block to `out` if its text is regular; gives the place from which on they have to be decoded."""
+        if self._paused:
+            self._paused -= 1
+            return 0
+        to, begin = _before_last(data) if last else (len(data), len(data))
+        if self._by_forms(forms, data[:to], offset, out, block):
+            self._pause = 1
+            return begin
+        self._paused = self._pause
+        self._pause = min(2 * self._pause, LONGEST_PAUSE)
+        return 0
 
     def _by_forms(self, forms: Forms, text: bytes | bytearray | memoryview, offset: int, out: Pieces, block: Block) -> bool:
         """Add the events of a regular text to `out`; False, and nothing is added, if it is not regular."""

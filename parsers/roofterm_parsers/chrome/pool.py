@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import NoReturn
 
 from roofterm_parsers.chrome.codes import Block
-from roofterm_parsers.chrome.crew import SLOT_BYTES, Crew
+from roofterm_parsers.chrome.crew import SLOT_BYTES, TASKS_OF_BUSY_PARENT, TASKS_PER_WORKER, Crew
 from roofterm_parsers.chrome.transport import unpacked
 from roofterm_parsers.chrome.worker import ANSWER, FAILED, PLACED, READY, TASK
 from roofterm_parsers.errors import Interrupted, ProfileError
@@ -56,9 +56,16 @@ class Pool:
         self._crew.dismiss()
 
     def is_ready(self) -> bool:
-        """Whether a worker has come up. Does not wait."""
+        """Whether a worker has come up. Waits for it if there is nothing else to do meanwhile."""
         self._listen(0)
+        while self.does_all and self.may_come_up and not any(self._ready):
+            self._wait()
         return any(self._ready)
+
+    @property
+    def does_all(self) -> bool:
+        """Whether the workers are to decode alone, while the parent does something else."""
+        return self._crew.alone
 
     @property
     def may_come_up(self) -> bool:
@@ -66,18 +73,20 @@ class Pool:
         return len(self._selector.get_map()) > 0
 
     def slot(self) -> memoryview | None:
-        """A free slot to fill and `submit`; None if the next block has to be taken in first."""
+        """A free slot to fill and `submit`; None if the next block has to be taken in first, or the workers have enough to do."""
         self._listen(0)
-        return self._slot(self._free[-1]) if self._free else None
+        most = TASKS_OF_BUSY_PARENT if self.does_all else TASKS_PER_WORKER
+        is_wanted = any(ready and len(queue) < most for ready, queue in zip(self._ready, self._queues, strict=True))
+        return self._slot(self._free[-1]) if self._free and is_wanted else None
 
-    def submit(self, length: int, offset: int, *, last: bool, xla: bool) -> None:
+    def submit(self, length: int, offset: int, *, last: bool, xla: bool, long: bool) -> None:
         """Have the text decoded that lies in the slot that `slot` gave last."""
         worker = min((i for i, ready in enumerate(self._ready) if ready), key=lambda i: len(self._queues[i]))
         task = Task(self._free.pop(), worker)
         self._tasks.append(task)
         self._queues[worker].append(task)
         try:
-            pipe(self._processes[worker].stdin).write(TASK.pack(task.slot * SLOT_BYTES, length, offset, last, xla))
+            pipe(self._processes[worker].stdin).write(TASK.pack(task.slot * SLOT_BYTES, length, offset, last, xla, long))
         except BrokenPipeError:
             self._fail(worker)
 

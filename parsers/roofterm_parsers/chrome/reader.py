@@ -31,6 +31,8 @@ __all__ = ["ByteSource", "read"]
 
 ALONE_BYTES = 24 << 20
 """Text up to this size is decoded in this process: workers take a while to come up."""
+LONG_BYTES = 64 << 20
+"""A text that is expected to be longer than this is worth learning the forms of its events from the first on."""
 TIDIED_BYTES = 64 << 20
 """Of less, nothing is given back while a profile is put together: the next step would take it from the system again."""
 MOST_WAITING = 8
@@ -60,7 +62,7 @@ def read(
     with _collector_off(), ExitStack() as at_end:
         splitter = Splitter(stream, source.path, report, cancelled)
         top, _ = header.top_level(splitter.header, [])
-        gathering = _Gathering(splitter, source, max_memory, cancelled, xla=header.is_xla(top))
+        gathering = _Gathering(splitter, source, max_memory, cancelled, xla=header.is_xla(top), long=expected_bytes > LONG_BYTES)
         if not isinstance(workers, Crew) and expected_bytes < LARGE_BYTES:
             gathering.alone(ALONE_BYTES)
         if not gathering.done:
@@ -80,9 +82,12 @@ def read(
 class _Gathering:
     """The blocks of a file on their way into `gathered`."""
 
-    def __init__(self, splitter: Splitter, source: Source, max_memory: int | None, cancelled: Callable[[], bool], *, xla: bool) -> None:
+    def __init__(
+        self, splitter: Splitter, source: Source, max_memory: int | None, cancelled: Callable[[], bool], *, xla: bool, long: bool
+    ) -> None:
         self.gathered = Gathered()
         self.xla = xla
+        self._long = long
         self.done = False
         self._splitter = splitter
         self._source = source
@@ -119,7 +124,7 @@ class _Gathering:
                 if slot is not None:
                     self._hand_over(pool, slot, dictionaries)
                     slot.release()
-                elif pool.waiting_here < MOST_WAITING:
+                elif pool.waiting_here < MOST_WAITING and not pool.does_all:
                     self._beside(pool)
                 else:
                     self._take_in(pool, dictionaries, wait=True)
@@ -132,7 +137,7 @@ class _Gathering:
         if piece is None:
             return
         if isinstance(piece.text, memoryview) and piece.text.obj is slot.obj:
-            pool.submit(len(piece.text), piece.offset, last=piece.last, xla=self.xla)
+            pool.submit(len(piece.text), piece.offset, last=piece.last, xla=self.xla, long=self._long)
         else:  # an event too long for a slot
             self._take_in_all(pool, dictionaries)
             self._add_here(piece)
@@ -202,7 +207,7 @@ class _Gathering:
 
     def _decoded(self, piece: Piece) -> Block:
         if self._decoder is None:
-            self._decoder = Decoder(xla=self.xla)
+            self._decoder = Decoder(xla=self.xla, long=self._long)
         return self._decoder.block(piece.text, piece.offset, last=piece.last)
 
 

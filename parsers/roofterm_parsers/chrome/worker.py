@@ -13,8 +13,8 @@ import struct
 import sys
 import traceback
 
-TASK = struct.Struct("<QQQBB6x")
-"""position of the text in shared memory, its length, its offset in the file, whether the file ends with it, whether it is XLA's"""
+TASK = struct.Struct("<QQQBBB5x")
+"""position of the text in shared memory, its length, its offset in the file; whether the file ends with it, is XLA's, is long"""
 ANSWER = struct.Struct("<BQ")
 """state and number of bytes"""
 READY, PLACED, SENT, FAILED = range(4)
@@ -34,8 +34,8 @@ def run(memory: int, slot_bytes: int) -> None:
     with mmap.mmap(memory, 0) as shared, memoryview(shared) as view:
         _answer(READY, 0)
         while len(task := tasks.read(TASK.size)) == TASK.size:
-            position, length, offset, last, xla = TASK.unpack(task)
-            decoder = decoder or Decoder(xla=bool(xla))
+            position, length, offset, last, xla, long = TASK.unpack(task)
+            decoder = decoder or Decoder(xla=bool(xla), long=bool(long))
             try:
                 with view[position : position + length] as text:
                     parts = packed(decoder.block(text, offset, last=bool(last)))
