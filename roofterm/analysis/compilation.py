@@ -5,7 +5,10 @@ The one rule for the steps that compile (`steps.step_windows`) and for the findi
 
 from __future__ import annotations
 
-import polars as pl
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import polars as pl
 
 COMPILATION = "|".join(
     (

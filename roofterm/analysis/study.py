@@ -42,7 +42,6 @@ from roofterm.analysis.step_choice import chosen_steps
 from roofterm.analysis.steps import step_rows
 from roofterm.analysis.table_of import table_of
 from roofterm.analysis.worked import modelled
-from roofterm.analysis.xla_overview import xla_overview
 from roofterm.hardware.roofs import device_infos, device_warnings
 from roofterm.results import TABLES
 from roofterm_parsers.profile import Profile, Warning
@@ -166,6 +165,10 @@ class Study(Groundwork):
 
     def xla_overview(self) -> results.XlaOverview | None:
         """What XProf's overview and input pipeline analysis say; None of a profile without an XPlane file."""
+        if not any(source.format == "xplane" for source in self.profile.sources):
+            return None
+        from roofterm.analysis.xla_overview import xla_overview  # much of XProf's, of which other profiles need nothing
+
         return self._keep("xla_overview", lambda: xla_overview(self.given))
 
     def phase_rows(self, scope: Scope = STEADY) -> list[results.RooflineRow]:

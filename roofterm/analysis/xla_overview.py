@@ -45,10 +45,8 @@ _ACTIVITIES = {
 """Columns of XProf's steps, and what they are called here"""
 
 
-def xla_overview(profile: Profile) -> XlaOverview | None:
-    """None of a profile without an XPlane file."""
-    if not any(source.format == "xplane" for source in profile.sources):
-        return None
+def xla_overview(profile: Profile) -> XlaOverview:
+    """Of a profile with an XPlane file."""
     version = version_numbers(VERSION)
     hardware = peaks(profile, version).hardware
     host, steps = host_ops(profile), None

@@ -26,6 +26,8 @@ SWITCH_SECONDS = 0.0005
 """How soon one thread gives way to the other: reading waits for little things at every turn, importing for none."""
 LARGE_XPLANE_BYTES = 32 << 20
 """A smaller XPlane file is read in less time than the rest is imported in."""
+LITTLE_BYTES = 32 << 20
+"""Files that are smaller together, packed ones too, make frames of at most a million rows or so."""
 _GZIP = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
 _HEAD_BYTES = 4096
@@ -41,6 +43,8 @@ class Reading:
         self._crew = crew
         self._found: Profile | BaseException | None = None
         self._thread = Thread(target=self._run, name="reading")
+        if crew is not None:
+            crew.alone = True  # two threads that both have much to do only take turns, and each turn costs
         self._switched = sys.getswitchinterval()
         sys.setswitchinterval(SWITCH_SECONDS)
         self._thread.start()
@@ -54,6 +58,8 @@ class Reading:
 
     def profile(self) -> Profile:
         """What was read, once it is; raises what reading it has raised."""
+        if self._crew is not None:
+            self._crew.alone = False
         self._wait()
         if isinstance(self._found, BaseException):
             raise self._found
@@ -99,6 +105,17 @@ def begin(args: Arguments) -> Reading | None:
         if crew is not None:
             crew.close()
         raise
+
+
+def reads_little(args: Arguments) -> bool:
+    """Whether a command reads files, and small ones alone."""
+    if not hasattr(args, "no_cache") or args.command is OPEN:
+        return False
+    try:
+        sizes = [os.stat(path) for path in args.paths]
+    except (OSError, ValueError):  # what is wrong with them is said by whoever opens them
+        return False
+    return all(stat.S_ISREG(size.st_mode) for size in sizes) and sum(size.st_size for size in sizes) < LITTLE_BYTES
 
 
 def _is_large_xplane(path: str) -> bool:

@@ -57,9 +57,12 @@ def _run(argv: list[str]) -> int:
         arguments = parse(argv)
     except SystemExit as stop:
         return int(stop.code or 0)
-    from roofterm.cli.ahead import begin
+    from roofterm.cli.ahead import begin, reads_little
+    from roofterm.start_up import import_polars_for_little
 
     with begin(arguments) or nullcontext() as arguments.ahead:
+        if reads_little(arguments):
+            import_polars_for_little()
         result: int = import_module(f"roofterm.cli.{arguments.module}").run(arguments)
         if arguments.keeping is not None:
             arguments.keeping.outline()

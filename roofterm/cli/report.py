@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from roofterm.analysis.filters import FilterError
+from roofterm.analysis.findings import rules
 from roofterm.analysis.scope import STEADY, ScopeError
 from roofterm.cli.arguments import Arguments
 from roofterm.cli.errors import DONE, UsageError
 from roofterm.cli.loading import study_of
 from roofterm.cli.output import width, write
 from roofterm.cli.selecting import scope_of
-from roofterm.report.as_json import report_json
-from roofterm.report.as_markdown import report_markdown
-from roofterm.report.as_text import report_text
 from roofterm.report.files import csv_bytes
 from roofterm.report.triage import Report, triage
 
 
 def run(args: Arguments) -> int:
     scope = scope_of(args, "steady")
+    rules()  # imported now, while a large trace is read
     study = study_of(args, figures=scope == STEADY)
     top = args.top if args.top is not None else {"text": 10, "json": 100, "csv": 100, "markdown": 20}[args.format]
     try:
@@ -38,10 +37,18 @@ def explain(why: FilterError | ScopeError, expression: str) -> str:
 
 
 def _shown(args: Arguments, report: Report) -> bytes | list[str]:
-    if args.format == "json":
-        return report_json(report)
+    """The report in its format; what the other formats need is not imported."""
     if args.format == "csv":
         return csv_bytes(report.tables["kernels"])
+    if args.format == "json":
+        from roofterm.report.as_json import report_json
+
+        return report_json(report)
+    from roofterm.report.as_text import report_text
+
+    text = report_text(report, width())
     if args.format == "markdown":
-        return report_markdown(report, report_text(report, width()))
-    return report_text(report, width())
+        from roofterm.report.as_markdown import report_markdown
+
+        return report_markdown(report, text)
+    return text

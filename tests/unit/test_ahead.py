@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 
 from roofterm.cli import ahead
-from roofterm.cli.ahead import begin
+from roofterm.cli.ahead import begin, reads_little
 from roofterm.cli.arguments import parse
 from roofterm.cli.errors import UNUSABLE, UsageError
 from roofterm.cli.loading import load
@@ -203,3 +203,38 @@ print(len(os.listdir("/proc/self/task")) if os.path.isdir("/proc/self/task") els
         threads, said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=env).stdout.split()
         assert said == expected
         assert told or threads == "1"
+
+
+def test_polars_has_one_thread_for_little_and_the_environment_is_left_as_it_was(tmp_path: Path) -> None:
+    path = trace(tmp_path / "trace.json")
+    code = (
+        "import os, sys; from roofterm.cli.main import main; main(sys.argv[1:]); import polars; "
+        "print(polars.thread_pool_size(), os.environ.get('POLARS_MAX_THREADS'))"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "POLARS_MAX_THREADS"}
+    for told, expected in (({}, "1 None"), ({"POLARS_MAX_THREADS": "3"}, "3 3")):
+        command = [sys.executable, "-c", code, "report", str(path), "--no-cache"]
+        done = subprocess.run(command, capture_output=True, check=True, text=True, env=environment | told)
+        assert done.stdout.splitlines()[-1] == expected
+
+
+def test_little_is_a_file_or_several_that_are_small_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    small = [str(trace(tmp_path / f"{name}.json")) for name in "ab"]
+    assert reads_little(parse(["ops", *small]))
+    assert not reads_little(parse(["ops", str(tmp_path)]))  # a folder, of which nobody knows yet
+    assert not reads_little(parse(["ops", str(tmp_path / "missing.json")]))
+    assert not reads_little(parse([small[0]]))  # the explorer, in which a person opens other files
+    assert not reads_little(parse(["devices"]))
+    monkeypatch.setattr(ahead, "LITTLE_BYTES", os.path.getsize(small[0]) + 1)
+    assert reads_little(parse(["ops", small[0]]))
+    assert not reads_little(parse(["ops", *small]))
+
+
+def test_a_trace_is_begun_before_polars_is_there() -> None:
+    code = (
+        "import sys, roofterm_parsers.chrome.reader; from roofterm.cli.arguments import parse; "
+        "from roofterm.cli.loading import reading_of; reading_of(parse(['ops', 'x.json'])); print(*sys.modules)"
+    )
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout.split()
+    assert "roofterm_parsers.opening" in loaded
+    assert "polars" not in loaded
