@@ -12,6 +12,7 @@ import struct
 import termios
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +24,8 @@ QUIET_SECONDS = 0.3
 BUSY_SECONDS = 0.02
 """More CPU time than this within the quiet is work."""
 PATIENCE_SECONDS = 600.0
+TURN_SECONDS = 0.002
+"""How often it is looked whether a program has ended."""
 _READ_BYTES = 1 << 16
 
 ASKS_SYNCHRONISED = b"\x1b[?2026$p"
@@ -39,6 +42,15 @@ class Answer:
     bytes: int
 
 
+@dataclass(frozen=True)
+class Ended:
+    """How a program has ended: how long after the key, with which exit code, and how long it and its workers worked in all."""
+
+    seconds: float
+    code: int
+    cpu_s: float
+
+
 class TerminalEnded(RuntimeError):
     """The program has ended, or never answered."""
 
@@ -51,6 +63,7 @@ class PseudoTerminal:
         self.output = b""
         self._marks: list[tuple[float, int]] = []
         """when how much of the output had come"""
+        self._gone = False
         self.started = time.perf_counter()
         self.pid, self._terminal = pty.fork()
         if self.pid == 0:
@@ -63,8 +76,9 @@ class PseudoTerminal:
         return self
 
     def __exit__(self, *_: object) -> None:
-        os.kill(self.pid, signal.SIGKILL)
-        os.waitpid(self.pid, 0)
+        if not self._gone:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
         os.close(self._terminal)
 
     def resize(self, width: int, height: int) -> None:
@@ -77,6 +91,23 @@ class PseudoTerminal:
         os.write(self._terminal, keys.encode())
         last = self.rest(patience)
         return Answer(max(last - sent, 0.0), len(self.output) - before)
+
+    def end(self, keys: str, patience: float = PATIENCE_SECONDS) -> Ended | None:
+        """Send keys that end the program, and wait until it is gone; None if it stays."""
+        sent = time.perf_counter()
+        os.write(self._terminal, keys.encode())
+        while not self._gone and time.perf_counter() - sent < patience:
+            with suppress(TerminalEnded):
+                self._read(TURN_SECONDS)
+            ended, status, used = os.wait4(self.pid, os.WNOHANG)
+            self._gone = ended == self.pid
+        took = time.perf_counter() - sent
+        return Ended(took, os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime) if self._gone else None
+
+    def read_until(self, moment: float) -> None:
+        """Take what it sends until so many seconds after its start. Raises TerminalEnded."""
+        while (left := self.started + moment - time.perf_counter()) > 0:
+            self._read(min(left, TURN_SECONDS))
 
     def rest(self, patience: float = PATIENCE_SECONDS) -> float:
         """Read until the program rests; when its last byte came. Raises TerminalEnded."""

@@ -1,30 +1,39 @@
 """How soon roofterm is gone after Ctrl+C, whatever it is at: starting, decoding, putting together, keeping, working a report out.
 
-    python -m benchmarks.stopping TRACE... [--times 24] [--cores 1]
+    python -m benchmarks.stopping TRACE... [--times 24] [--cores 1] [--explorer]
 
 Starts a report of each file again and again with an empty cache, interrupts it at another time each time, and prints the
-slowest ends as Markdown, by what it was at. A process that is left behind is a fault. `--cores 1`: all in one process.
+slowest ends as Markdown, by what it was at. A process or a half made folder that is left behind is a fault. `--cores 1`: all in
+one process. `--explorer`: the explorer instead, on a pseudo-terminal, from its first frame to its first figures, by `esc` and
+by `ctrl+c`.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import re
 import signal
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
 from benchmarks.checkout import ROOT, compile_packages, environment
 from benchmarks.figures import load_text, machine, seconds, table, verdict
+from benchmarks.pseudo_terminal import SIZES, PseudoTerminal, terminal_environment
+from roofterm_parsers.progress import Phase
 
 AT_MOST_SECONDS = 0.2
-INTERRUPTED = 130
+DONE, INTERRUPTED = 0, 130
+_OPENING, _FIGURES = "opening", r"busy +[\d.]+%"
+"""what the explorer shows from its first frame, and from its first figures on"""
+_PHASES = re.compile("|".join(get_args(Phase)))
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -70,12 +79,58 @@ def stop(path: Path, after_s: float, cores: int | None) -> Stop | None:
         _, status, used = os.wait4(process.pid, 0)
         took = time.perf_counter() - begun
         process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode not in (INTERRUPTED, 0):
+        if process.returncode not in (INTERRUPTED, DONE):
             raise LeftBehind(f"{at}: ended with {process.returncode}")
         left = [pid for pid in workers if _lives(pid)]
         if left:
             raise LeftBehind(f"{at}: processes {left} live on")
-        return None if process.returncode == 0 else Stop(at, took, used.ru_utime + used.ru_stime - before, os.getloadavg()[0])
+        return None if process.returncode == DONE else Stop(at, took, used.ru_utime + used.ru_stime - before, os.getloadavg()[0])
+
+
+def report_stops(path: Path, times: int, cores: int | None) -> Iterator[Stop]:
+    """Interrupt a report at moments spread over what it takes. Raises LeftBehind."""
+    whole = whole_seconds(path, cores)
+    for number in range(times):
+        found = stop(path, whole * (number + 0.5) / times, cores)
+        if found is not None:
+            yield found
+
+
+def explorer_stops(path: Path, times: int) -> Iterator[Stop]:
+    """Stop the explorer while it reads, at moments spread over that. Raises LeftBehind."""
+    with tempfile.TemporaryDirectory() as cache, _explorer(path, cache) as terminal:
+        first = terminal.seconds_until(_OPENING)
+        whole = terminal.seconds_until(_FIGURES)
+    for key, named in (("\x1b", "esc"), ("\x03", "ctrl+c")):
+        for number in range(times):
+            found = _stop_explorer(path, key, named, first + (whole - first) * (number + 0.5) / times)
+            if found is not None:
+                yield found
+
+
+def _stop_explorer(path: Path, key: str, named: str, moment: float) -> Stop | None:
+    """None if it had read all before, and the key meant something else."""
+    with tempfile.TemporaryDirectory() as cache, _explorer(path, cache) as terminal:
+        terminal.seconds_until(_OPENING)
+        terminal.read_until(moment)
+        at = f"{named}: {['starting', *_PHASES.findall(terminal.text())][-1]}"
+        workers = _children(terminal.pid)
+        before = _cpu_s([terminal.pid, *workers])
+        found = terminal.end(key, AT_MOST_SECONDS * 10)
+        if re.search(_FIGURES, terminal.text()) or (found is not None and found.code == DONE):
+            return None
+        if found is None or found.code != INTERRUPTED:
+            raise LeftBehind(f"{at}: {'goes on' if found is None else f'ended with {found.code}'}")
+        left = [pid for pid in workers if _lives(pid)]
+        kept = [folder.name for folder in (Path(cache) / "roofterm" / "profiles").glob("tmp-*")]
+        if left or kept:
+            raise LeftBehind(f"{at}: processes {left} live on, {kept} are left")
+        return Stop(at, found.seconds, found.cpu_s - before, os.getloadavg()[0])
+
+
+def _explorer(path: Path, cache: str) -> PseudoTerminal:
+    command: list[str | Path] = [sys.executable, "-m", "roofterm.cli.main", path, "--no-state"]
+    return PseudoTerminal(command, *SIZES[0], {**terminal_environment(), "XDG_CACHE_HOME": cache, "XDG_STATE_HOME": cache})
 
 
 def _start(path: Path, cache: str, cores: int | None) -> subprocess.Popen[bytes]:
@@ -163,17 +218,15 @@ def main() -> None:
     parser.add_argument("traces", nargs="+", type=Path, metavar="TRACE")
     parser.add_argument("--times", type=int, default=24, help="interrupts of each file, spread over what a report of it takes")
     parser.add_argument("--cores", type=int, default=None, help="cores that it may use (default: all)")
+    parser.add_argument("--explorer", action="store_true", help="stop the explorer while it reads, and not a report")
     args = parser.parse_args()
     compile_packages()
     stops: list[tuple[str, Stop]] = []
     for path in map(Path.resolve, args.traces):
-        whole = whole_seconds(path, args.cores)
-        for number in range(args.times):
-            found = stop(path, whole * (number + 0.5) / args.times, args.cores)
-            if found is not None:
-                stops.append((path.name, found))
-                told = f"{found.at}: {found.seconds:.3f} s, {found.cpu_s:.3f} s of CPU, load {found.load:.1f}"
-                print(f"{path.name}: {told}", file=sys.stderr, flush=True)
+        for found in explorer_stops(path, args.times) if args.explorer else report_stops(path, args.times, args.cores):
+            stops.append((path.name, found))
+            told = f"{found.at}: {found.seconds:.3f} s, {found.cpu_s:.3f} s of CPU, load {found.load:.1f}"
+            print(f"{path.name}: {told}", file=sys.stderr, flush=True)
     print(f"{machine()}, {load_text([one.load for _, one in stops])}\n\n{results_table(stops)}")
 
 

@@ -25,6 +25,7 @@ from roofterm_parsers.cache_keys import directory
 from roofterm_parsers.deflate import crc32
 from roofterm_parsers.errors import Interrupted
 from roofterm_parsers.inputs import Input
+from roofterm_parsers.leftovers import delete, half_made
 from roofterm_parsers.profile import FRAMES, Profile, Source, Warning
 
 LIMIT_BYTES = 4 << 30
@@ -100,16 +101,14 @@ def store(
         _make_home(home)
         if _free_bytes(home) < size + _SPARE_BYTES:
             return Warning("cache", f"not kept in the cache: the disk of {home} is nearly full")
-        made.mkdir(mode=0o700)
-        _write(made, profile, inputs, stopped)
-        _put(made, home / key)
+        with half_made(made):
+            _write(made, profile, inputs, stopped)
+            _put(made, home / key)
         _shrink(home, limit_bytes, keep=key)
     except Interrupted:
         return None
     except _FAILURES as error:
         return Warning("cache", f"not kept in the cache, {home}: {_reason(error)}; set XDG_CACHE_HOME to a folder that can be written")
-    finally:
-        _delete(made)
     return None
 
 
@@ -241,7 +240,7 @@ def _put(made: Path, entry: Path) -> None:
 def _shrink(home: Path, limit_bytes: int, keep: str) -> None:
     """Remove the longest unused entries beyond the limit, and what a killed roofterm left."""
     for folder in _leftovers(home):
-        _delete(folder)
+        delete(folder)
     aged = sorted(((_used(folder), folder, _bytes_in(folder)) for folder in _folders(home)), key=lambda item: item[0])
     total = sum(size for _, _, size in aged)
     for _, folder, size in aged:
@@ -304,13 +303,7 @@ def _remove(folder: Path) -> None:
         folder.rename(away)
     except OSError:
         away = folder
-    _delete(away)
-
-
-def _delete(folder: Path) -> None:
-    import shutil  # only here: it costs as much as opening a small profile
-
-    shutil.rmtree(folder, ignore_errors=True)
+    delete(away)
 
 
 def _free_bytes(folder: Path) -> int:

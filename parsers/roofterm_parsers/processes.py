@@ -9,6 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import IO
 
+from roofterm_parsers import leftovers
 from roofterm_parsers.cores import usable_cores
 
 MOST_WORKERS = 6
@@ -34,17 +35,20 @@ def start(
 ) -> subprocess.Popen[bytes]:
     """`main(arguments)` of a module in a process and a process group of its own, so that Ctrl+C reaches the program alone.
 
-    It inherits `fds`, and `environment` beside what this process has. Raises OSError if no process can be had.
+    It inherits `fds`, and `environment` beside what this process has. Raises OSError if no process can be had, Interrupted if
+    the program ends.
     """
-    return subprocess.Popen(
-        [sys.executable, "-c", START.format(path=sys.path, module=module), *arguments],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        bufsize=0,
-        stderr=subprocess.DEVNULL,
-        pass_fds=tuple(fds),
-        process_group=0,
-        env={**os.environ, **_ENVIRONMENT, **environment},
+    return leftovers.started(
+        lambda: subprocess.Popen(
+            [sys.executable, "-c", START.format(path=sys.path, module=module), *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            bufsize=0,
+            stderr=subprocess.DEVNULL,
+            pass_fds=tuple(fds),
+            process_group=0,
+            env={**os.environ, **_ENVIRONMENT, **environment},
+        )
     )
 
 
@@ -60,6 +64,7 @@ def stop(processes: Sequence[subprocess.Popen[bytes]]) -> None:
         process.kill()
     for process in processes:
         process.wait()
+        leftovers.ended(process)
         pipe(process.stdin).close()
         pipe(process.stdout).close()
 

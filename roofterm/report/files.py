@@ -25,8 +25,8 @@ ROWS_AT_ONCE = 5_000
 _ROWS = "\N{OBJECT REPLACEMENT CHARACTER}rows"
 """stands for the rows while the object around them is written"""
 
-_unfinished: set[str] = set()
-"""files that are being written: none is left when the program ends meanwhile"""
+_unfinished: dict[str, Path] = {}
+"""files that are being written, and in whose place: none is left when the program ends meanwhile"""
 
 
 class WriteError(ValueError):
@@ -45,7 +45,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
                 yield file
             return
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        _unfinished.add(name)
+        _unfinished[name] = path
         try:
             with os.fdopen(handle, "wb") as file:
                 yield file
@@ -60,16 +60,18 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
                 os.unlink(name)
             raise
         finally:
-            _unfinished.discard(name)
+            _unfinished.pop(name, None)
     except OSError as why:
         raise WriteError(f"cannot write {path}: {why.strerror or why}") from why
 
 
 @atexit.register
-def _remove_unfinished() -> None:
-    for name in tuple(_unfinished):
-        with suppress(OSError):
-            os.unlink(name)
+def drop_unfinished(path: Path | None = None) -> None:
+    """Delete what is half written of a file, or of any."""
+    for name, wanted in tuple(_unfinished.items()):
+        if path is None or wanted == path:
+            with suppress(OSError):
+                os.unlink(name)
 
 
 def writer_for(path: Path, writers: Mapping[str, T]) -> T:

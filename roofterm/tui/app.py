@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, cast
 
 import msgspec
 from rich.console import RenderableType
@@ -42,6 +42,7 @@ from roofterm.tui.screens.too_small import LEAST
 from roofterm.tui.thrifty import Changes, DrawnBefore, TerminalCells
 from roofterm.tui.widgets.glyphs import CategoryKey, Look
 from roofterm.tui.widgets.line_widget import LineWidget
+from roofterm_parsers.leftovers import clear_up
 
 if TYPE_CHECKING:
     from roofterm.tui.explorer import Explorer
@@ -68,7 +69,20 @@ def run(paths: Sequence[str], options: Options) -> int:
         print(f"roofterm: {app.problem}", file=sys.stderr)
     if app.fault is not None and options.debug:
         raise app.fault
-    return app.return_code or DONE
+    code = app.return_code or DONE
+    if Desk.any_busy():
+        _end_at_once(code)
+    return code
+
+
+def _end_at_once(code: int) -> NoReturn:
+    """End the process with its threads, whatever they are at: one that reads hears late, in the midst of a long operation, that it
+    is to stop. Nothing is left behind."""
+    clear_up()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
 
 
 class RooftermApp(App[None]):
@@ -148,13 +162,13 @@ class RooftermApp(App[None]):
             await self._show_kept(loading, paths, options)
             opened = await self.desk.ask(lambda: open_study(paths, options, loading.report, loading.stopping.is_set))
         except Interrupted:
-            self._not_opened(loading, "")
-        except (ProfileError, OSError) as fault:
-            self._not_opened(loading, str(fault))
-        else:
-            if loading.stopping.is_set():
+            if not loading.stopping.is_set():  # else it is left already
                 self._not_opened(loading, "")
-            else:
+        except (ProfileError, OSError) as fault:
+            if not loading.stopping.is_set():
+                self._not_opened(loading, str(fault))
+        else:
+            if not loading.stopping.is_set():
                 self.paths = list(paths)
                 if options.restore:
                     remember(paths)
@@ -192,6 +206,12 @@ class RooftermApp(App[None]):
         from roofterm.tui.explorer import Explorer
 
         return next((screen for screen in self.screen_stack if isinstance(screen, Explorer)), None)
+
+    def stop_reading(self, loading: LoadingScreen) -> None:
+        """Leave what is being read, without waiting until its thread has heard of it."""
+        if not loading.stopping.is_set():
+            loading.stopping.set()
+            self._not_opened(loading, "")
 
     def _not_opened(self, loading: LoadingScreen, why: str) -> None:
         """Stopped or refused: the end of the program, unless there is a profile to go back to."""

@@ -69,15 +69,16 @@ class Baseline:
         return found
 
 
-def open_baseline(paths: Sequence[str], options: Options) -> Study:
-    """Read a profile to compare with, held against the same roofs. Raises ProfileError."""
+def open_baseline(paths: Sequence[str], options: Options, cancelled: Callable[[], bool] = lambda: False) -> Study:
+    """Read a profile to compare with, held against the same roofs. Raises ProfileError; Interrupted if cancelled."""
     from roofterm.analysis.clocks import aligned_study
     from roofterm.analysis.study import Study
     from roofterm.captures import open_captures
     from roofterm_parsers.opening import open_profile
 
-    profile = open_profile(list(paths), cache=options.cache)
-    return aligned_study(Study(profile, options.roofs, open_captures(profile, options.capture, cache=options.cache)))
+    profile = open_profile(list(paths), cancelled=cancelled, cache=options.cache)
+    captures = open_captures(profile, options.capture, cache=options.cache, cancelled=cancelled)
+    return aligned_study(Study(profile, options.roofs, captures))
 
 
 def matched(study: Study, base: Study, title: str) -> Baseline:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from threading import Event
 from typing import TYPE_CHECKING
@@ -14,7 +13,7 @@ from roofterm.report.files import WriteError
 from roofterm.tui import keymap, limits
 from roofterm.tui.baseline import matched, open_baseline
 from roofterm.tui.desk import Desk
-from roofterm.tui.exporting import Export, default_path, refused, would_overwrite, write_export
+from roofterm.tui.exporting import Export, abandon, default_path, refused, would_overwrite, write_export
 from roofterm.tui.kept_view import Mark
 from roofterm.tui.marks import mark_choices, toggled
 from roofterm.tui.opened import title_of
@@ -129,6 +128,7 @@ async def _write(explorer: Explorer, what: Export, path: str) -> None:
         explorer.notice(done)
     finally:
         stopping.set()
+        abandon(path)
         scribe.close()
 
 
@@ -165,14 +165,17 @@ def choose_baseline(explorer: Explorer) -> None:
 async def _read_baseline(explorer: Explorer, path: str) -> None:
     from roofterm_parsers.errors import ProfileError
 
-    opened = explorer.opened
+    opened, stopping, reader = explorer.opened, Event(), Desk()
     try:
-        base = await asyncio.to_thread(open_baseline, [os.path.expanduser(path)], opened.options)
+        base = await reader.ask(lambda: open_baseline([os.path.expanduser(path)], opened.options, stopping.is_set))
         found = await explorer.app_.desk.ask(lambda: matched(opened.study, base, title_of([path])))
     except (ProfileError, OSError) as fault:
         explorer.notice(str(fault), "bad")
     else:
         explorer.set_baseline(found)
+    finally:
+        stopping.set()
+        reader.close()
 
 
 def open_other(explorer: Explorer) -> None:

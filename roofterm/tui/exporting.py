@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
-from roofterm.report.files import TABLE_WRITERS, WriteError, json_pieces, replacing, writer_for
+from roofterm.report.files import TABLE_WRITERS, WriteError, drop_unfinished, json_pieces, replacing, writer_for
 from roofterm.report.slice_files import SLICE_WRITERS
 from roofterm.text.units import bytes_text, count
 
@@ -133,12 +133,19 @@ class StoppableFile(io.RawIOBase):
 def write_export(export: Export, text: str, stopped: Callable[[], bool] = lambda: False) -> str:
     """Write it; what was done, in words. Raises WriteError; Stopped once it is."""
     path = _path(text)
+    if stopped():
+        raise Stopped
     with replacing(path) as file:
         rows = export.write(cast(IO[bytes], StoppableFile(file, stopped)), path)
         if stopped():
             raise Stopped
     size = f", {bytes_text(path.stat().st_size)}" if path.is_file() else ""
     return f"{count(rows)} {export.noun} written to {path}{size}"
+
+
+def abandon(text: str) -> None:
+    """What was written so far is gone at once: the writing itself may take a while to hear that it is to stop."""
+    drop_unfinished(_path(text))
 
 
 def _path(text: str) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+from select import select
 from threading import Event
 from typing import Any
 
@@ -16,6 +17,7 @@ from roofterm.tui.app import INTERRUPTED, REFUSED, RooftermApp
 from roofterm.tui.capabilities import Capabilities, probe
 from roofterm.tui.desk import Desk
 from roofterm.tui.explorer import Explorer
+from roofterm.tui.keyboard import WakingEvent
 from roofterm.tui.opened import title_of
 from roofterm.tui.options import Options
 from roofterm.tui.screens.loading import LoadingScreen, progress_text
@@ -94,6 +96,51 @@ async def test_reading_is_stopped_cleanly(opening, key):
                 break
     assert app.return_code == INTERRUPTED
     assert app.problem is None
+
+
+async def test_reading_that_does_not_hear_is_left_at_once(monkeypatch):
+    """In the midst of one long operation a thread asks nobody whether to go on."""
+    begun, go_on = Event(), Event()
+
+    def deaf(paths, options, report, cancelled):
+        begun.set()
+        go_on.wait(5)
+        raise Interrupted("at last")
+
+    monkeypatch.setattr(program, "open_study", deaf)
+    app = RooftermApp(["x"])
+    async with app.run_test(size=(80, 24)) as pilot:
+        await waited_for(begun)
+        await pilot.press("escape")
+        for _ in range(200):
+            await pilot.pause(0.01)
+            if not app.is_running:
+                break
+        assert app.desk.busy
+    assert app.return_code == INTERRUPTED
+    go_on.set()
+
+
+async def test_another_profile_that_is_not_read_to_the_end_leaves_the_one_shown(opening):
+    app = RooftermApp(["x"], opened=opened_fake(Options(), "x"))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settled(pilot)
+        app.open_other("y")
+        await waited_for(opening.begun)
+        await pilot.press("escape")
+        await settled(pilot)
+        assert isinstance(app.screen, Explorer)
+        assert "stopped" in screen_text(pilot)
+        assert app.paths == ["x"]
+
+
+def test_the_end_of_the_program_wakes_whoever_waits_for_a_key():
+    ends = WakingEvent()
+    assert select([ends], [], [], 0)[0] == []
+    ends.set()
+    assert select([ends], [], [], 0)[0] == [ends]
+    ends.clear()
+    assert select([ends], [], [], 0)[0] == []
 
 
 async def test_a_bad_file_is_refused_with_one_line(opening):

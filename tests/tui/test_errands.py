@@ -7,6 +7,7 @@ import io
 import json
 import time
 from pathlib import Path
+from threading import Event
 
 import polars as pl
 import pytest
@@ -144,6 +145,13 @@ async def test_all_rows_go_to_the_file_not_those_that_fit():
     assert len(pl.read_csv("out.csv")) == 13
 
 
+async def exported_soon(pilot, path: str) -> None:
+    """As `exported`, but it is not waited until all is written."""
+    await press(pilot, "e ctrl+u")
+    await type_text(pilot, path)
+    await pilot.press("enter")
+
+
 class Endless:
     """An export that never ends by itself."""
 
@@ -162,9 +170,7 @@ class Endless:
 async def test_writing_is_stopped_and_leaves_no_file(folder, key, monkeypatch):
     async with explorer((80, 24), "3") as pilot:
         monkeypatch.setattr(type(the_page(pilot)), "export", lambda _: Endless())
-        await press(pilot, "e ctrl+u")
-        await type_text(pilot, "out.csv")
-        await pilot.press("enter")
+        await exported_soon(pilot, "out.csv")
         while not list(folder.glob(".out*")):
             await pilot.pause(0.01)
         await pilot.press("5")  # the screen is in use meanwhile
@@ -178,6 +184,34 @@ async def test_writing_is_stopped_and_leaves_no_file(folder, key, monkeypatch):
         assert not (folder / "out.csv").exists()
         await press(pilot, "3")
         assert pilot.app.is_running
+
+
+class Deaf(Endless):
+    """An export in the midst of one long operation."""
+
+    def __init__(self) -> None:
+        self.go_on = Event()
+
+    def write(self, file, _path) -> int:
+        file.write(b"half")
+        self.go_on.wait(5)
+        file.write(b"the rest")
+        return 1
+
+
+async def test_of_a_writing_that_does_not_hear_nothing_is_left_either(folder, monkeypatch):
+    async with explorer((80, 24), "3") as pilot:
+        deaf = Deaf()
+        monkeypatch.setattr(type(the_page(pilot)), "export", lambda _: deaf)
+        await exported_soon(pilot, "out.csv")
+        while not list(folder.glob(".out*")):
+            await pilot.pause(0.01)
+        await pilot.press("escape")
+        await pilot.pause()
+        assert list(folder.glob("*out*")) + list(folder.glob(".out*")) == []
+        deaf.go_on.set()
+        await pilot.pause(0.1)
+        assert list(folder.glob("*out*")) + list(folder.glob(".out*")) == []
 
 
 @pytest.mark.parametrize("ending", ["csv", "json", "parquet", "arrow"])

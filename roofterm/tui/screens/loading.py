@@ -101,18 +101,14 @@ class LoadingScreen(Screen[None], inherit_bindings=False):
         return waits
 
     def action_cancel(self) -> None:
-        self.stopping.set()
-        for view in self.query(ProgressView):
-            view.stopping()
-        if self._figures is not None:
-            self._say("stopping ...")
+        cast("RooftermApp", self.app).stop_reading(self)
 
     def _poll(self) -> None:
         if self._latest is None:
             return
         for view in self.query(ProgressView):
             view.show(self._latest)
-        if self._figures is not None and not self.stopping.is_set() and self._latest.bytes_total:
+        if self._figures is not None and self._latest.bytes_total:
             self._say(f"{READING} {100 * self._latest.bytes_done // self._latest.bytes_total}%")
 
     def _say(self, what: str) -> None:
@@ -126,15 +122,10 @@ class ProgressView(LineWidget):
         self._progress: Progress | None = None
         self._started = monotonic()
         self._elapsed = 0.0
-        self._stopping = False
 
     def show(self, progress: Progress) -> None:
         self._progress = progress
         self._elapsed = monotonic() - self._started
-        self.refresh()
-
-    def stopping(self) -> None:
-        self._stopping = True
         self.refresh()
 
     def render_line(self, y: int) -> Strip:
@@ -145,8 +136,6 @@ class ProgressView(LineWidget):
     def _lines(self, width: int) -> list[list[Piece]]:
         p = self.palette
         opening: list[Piece] = [("opening ", p.muted), (self._title, p.strong)]
-        if self._stopping:
-            return [opening, [], [("stopping ...", p.warn)]]
         if self._progress is None:
             return [opening, [], [("starting ...", p.muted)]]
         share, text = progress_text(self._progress, self._elapsed)
