@@ -1,11 +1,12 @@
 """What a reader must know of a row of the roofline: above its roof and why, bounds instead of figures, caches, recomputation.
 
-A million rows say few different things: what a row's flags are told by is worked out for all rows at once, and sentences are made
-for each that differs.
+A million rows say few different things: what their flags are told by is worked out for all at once, and sentences are made for each
+that differs. A few rows are told one by one, which costs less.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import reduce
 from operator import add, or_
 from typing import NamedTuple
@@ -18,6 +19,9 @@ from roofterm.analysis.host_work import CPU
 from roofterm.analysis.op_roles import ROLE_COLUMNS
 from roofterm.analysis.steps import US
 from roofterm.results import DeviceInfo
+
+MANY = 500
+"""From so many rows on it pays to tell all at once"""
 
 _IMPLAUSIBLE_PCT = 300.0
 """No cache and no sparsity lifts work this far over its roof."""
@@ -52,16 +56,56 @@ def flags(rows: pl.DataFrame, device: DeviceInfo | None, caches: Caches) -> pl.S
 
     `above-roof` comes first, with the causes that fit; `text` is the row's name.
     """
-    told = rows.with_columns(**_told(rows.schema, caches)).select(_Told._fields)
-    groups = told.with_row_index("row").group_by(told.columns, maintain_order=True).agg("row")
+    if rows.height < MANY:
+        one_by_one = [_sentences(_told_of(row, caches), device) for row in rows.iter_rows(named=True)]
+        return pl.Series("flags", one_by_one, dtype=pl.List(pl.String))
+    told = rows.select(**_told(rows.schema, caches), row=pl.int_range(pl.len()))
+    groups = told.group_by(_Told._fields, maintain_order=True).agg("row")
     sentences = [_sentences(_Told(*row), device) for row in groups.drop("row").iter_rows()]
     of_row = np.empty(rows.height, np.int64)
     of_row[groups["row"].explode().to_numpy()] = np.repeat(np.arange(groups.height), groups["row"].list.len().to_numpy())
     return pl.Series("flags", sentences, dtype=pl.List(pl.String)).gather(of_row)
 
 
+def _told_of(row: Mapping[str, object], caches: Caches) -> _Told:
+    """What the flags of one row are told by."""
+
+    def number(name: str) -> float | None:
+        value = row.get(name)
+        return float(value) if isinstance(value, int | float) else None
+
+    estimate, bound_by, text = (str(row.get(name) or "") for name in ("estimate", "bound_by", "text"))
+    largest = number("largest_bytes") if bound_by == "hbm" else None
+    rate_s, time_ps, rate_ps, moved = number("rate_s"), number("time_ps"), number("rate_ps"), number("hbm_bytes")
+    of_roles = [size for column in ROLE_COLUMNS if (size := number(column)) is not None]
+    named = sum(of_roles)
+    above, calls, worst = int(number("above") or 0), int(number("calls") or 0), number("worst_pct")
+    whole_transfers = rate_s is None and number("seconds") is None and rate_ps is not None and time_ps is not None
+    return _Told(
+        estimate=estimate or None,
+        in_l2=bool(largest and caches.l2 is not None and largest <= caches.l2),
+        in_cache=bool(largest and caches.last is not None and largest <= caches.last),
+        partial_pct=_whole(100 * rate_s * PS / time_ps) if rate_s and time_ps and rate_s * PS < 0.999 * time_ps else None,
+        roles_pct=_whole(100 * named / moved) if moved and of_roles and named < 0.995 * moved else None,
+        recomputed=row.get("recomputed") is True,
+        moved_ps=rate_ps if whole_transfers and rate_ps and rate_ps > 1.001 * (time_ps or 0.0) else None,
+        above=above,
+        calls=calls if above < calls else None,
+        too_coarse=number("above_clock") == 0,
+        waits=text.partition(".")[0].endswith("-done"),
+        compute=bound_by == "compute",
+        fast_algorithm=bool(row.get("fast_algorithm")),
+        implausible=worst is None or worst > _IMPLAUSIBLE_PCT,
+    )
+
+
+def _whole(share: float) -> float:
+    """A share of a part in whole percent: 0 and 100 stand for some and for nearly all."""
+    return 0.0 if share < 1 else 100.0 if share > 99 else float(round(share))
+
+
 def _told(schema: pl.Schema, caches: Caches) -> dict[str, pl.Expr]:
-    """The columns of `_Told`."""
+    """The same of all rows: the columns of `_Told`. Of causes nothing is told where no call lies above the roof."""
 
     def known(name: str, dtype: type[pl.DataType]) -> pl.Expr:
         return pl.col(name).cast(dtype) if name in schema else pl.lit(None, dtype)
@@ -83,8 +127,8 @@ def _told(schema: pl.Schema, caches: Caches) -> dict[str, pl.Expr]:
         "estimate": pl.when(estimate != "").then(estimate),
         "in_l2": _fits(largest, caches.l2),
         "in_cache": _fits(largest, caches.last),
-        "partial_pct": pl.when(partial).then((100 * rate_s * PS / time_ps).round(0)),
-        "roles_pct": pl.when(some_unnamed).then((100 * named / moved).round(0)),
+        "partial_pct": pl.when(partial).then(_whole_pct(100 * rate_s * PS / time_ps)),
+        "roles_pct": pl.when(some_unnamed).then(_whole_pct(100 * named / moved)),
         "recomputed": known("recomputed", pl.Boolean).fill_null(False),
         "moved_ps": pl.when(asynchronous).then(rate_ps),
         "above": above,
@@ -97,6 +141,14 @@ def _told(schema: pl.Schema, caches: Caches) -> dict[str, pl.Expr]:
     }
     of_causes = ("calls", "too_coarse", "waits", "compute", "fast_algorithm", "implausible")
     return told | {name: pl.when(above != 0).then(told[name]) for name in of_causes}
+
+
+def _whole_pct(share: pl.Expr) -> pl.Expr:
+    return pl.when(share < 1).then(0.0).when(share > 99).then(100.0).otherwise(share.round(0))
+
+
+def _percent(whole: float) -> str:
+    return {0.0: "less than 1 %", 100.0: "more than 99 %"}.get(whole, f"{whole:.0f} %")
 
 
 def _fits(largest: pl.Expr, size: int | None) -> pl.Expr:
@@ -114,9 +166,9 @@ def _sentences(told: _Told, device: DeviceInfo | None) -> list[str]:
     if told.in_l2:
         found.append("cache: the working set fits the L2")
     if told.partial_pct is not None:
-        found.append(f"partial: costs are known for {told.partial_pct:.0f} % of this time; rates and shares are of that part")
+        found.append(f"partial: costs are known for {_percent(told.partial_pct)} of this time; rates and shares are of that part")
     if told.roles_pct is not None:
-        found.append(f"roles: known for {told.roles_pct:.0f} % of the bytes")
+        found.append(f"roles: known for {_percent(told.roles_pct)} of the bytes")
     if told.recomputed:
         found.append("recomputed: forward work done again in the backward pass")
     if device is not None and device.partition is not None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import polars as pl
 
-from roofterm.analysis.bounds import caches_of
+from roofterm.analysis.bounds import PS, caches_of
 from roofterm.analysis.flags import flags
 from roofterm.analysis.levels import SHARED, TOLD, kernel_pieces, summed, with_shares
 from roofterm.analysis.op_roles import ROLE_COLUMNS
@@ -16,13 +16,21 @@ from roofterm_parsers.profile import Profile
 
 COLUMNS = ("flops", "bytes", "bound_by", "pct_of_roof", "limiter", "limit", "flags")
 
+LEAST_KNOWN = 0.5
+"""Of a row's time: where less has known costs, what bounds that part says nothing of the row"""
+
 _FIGURES = (*SHARED, *ROLE_COLUMNS)
 
 
 def modelled(profile: Profile, found: Bounded, facts: pl.DataFrame) -> pl.DataFrame:
-    """Pieces (`levels.kernel_pieces`) whose work is known: the time of the others (orphans, ops without shapes) says nothing of a roof."""
-    pieces = kernel_pieces(profile, found.costed, found.items, facts, _FIGURES, TOLD)
-    return pieces.filter(pl.col("bound_s").is_not_null())
+    """Pieces (`levels.kernel_pieces`), as `_rated`."""
+    return _rated(kernel_pieces(profile, found.costed, found.items, facts, _FIGURES, TOLD))
+
+
+def _rated(frame: pl.DataFrame) -> pl.DataFrame:
+    """Items or pieces; of those whose costs nothing tells (orphans, ops without shapes) `rate_ps` is null: it says nothing of a roof."""
+    known = pl.col("bound_s").is_not_null() | pl.col("hbm_bytes").is_not_null() | (pl.col("flops") > 0)
+    return frame.with_columns(pl.when(known).then(pl.col("rate_ps", "estimate")))
 
 
 def by_kernel(pieces: pl.DataFrame, device: DeviceInfo | None) -> pl.DataFrame:
@@ -44,7 +52,7 @@ def by_key(pieces: pl.DataFrame, keys: pl.DataFrame, device: DeviceInfo | None) 
 def by_op(found: Bounded, device: DeviceInfo | None, split: Callable[[pl.Series], pl.Series] | None = None) -> pl.DataFrame:
     """Columns `name` (of the op that the work was counted for), `COLUMNS` and `dtype`; with `split` also what that gives for each op's
     slice, and a row for each."""
-    items = found.items.filter(pl.col("op").is_not_null())
+    items = _rated(found.items.filter(pl.col("op").is_not_null()))
     keys = ["text"]
     if split is not None:
         parts = split(items["op"])
@@ -54,7 +62,14 @@ def by_op(found: Bounded, device: DeviceInfo | None, split: Callable[[pl.Series]
 
 
 def _columns(rows: pl.DataFrame, name: str, device: DeviceInfo | None) -> pl.DataFrame:
-    """`COLUMNS` of rows of `levels.summed`, and `name`, the column of that name."""
-    rows = with_shares(rows)
-    rows = rows.with_columns(flags(rows, device, caches_of(device)), bytes="hbm_bytes")
-    return rows.select(pl.col(name).alias("name"), *COLUMNS)
+    """`COLUMNS` of rows of `levels.summed`, and `name`, the column of that name. Shares are of the time whose costs are known."""
+    rate_ps, time_ps = pl.col("rate_ps"), pl.col("time_ps")
+    rows = with_shares(rows).with_columns(rate_s=pl.when(rate_ps < time_ps).then(rate_ps / PS))
+    told = pl.when(rate_ps > 0, rate_ps >= LEAST_KNOWN * time_ps)
+    return rows.select(
+        pl.col(name).alias("name"),
+        "flops",
+        *(told.then(column).alias(column) for column in ("bound_by", "pct_of_roof", "limiter", "limit")),
+        bytes="hbm_bytes",
+        flags=flags(rows, device, caches_of(device)),
+    )

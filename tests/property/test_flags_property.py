@@ -1,17 +1,18 @@
-"""Flags of many rows at once, held to those of each row told step by step."""
+"""Flags of many rows at once, held to those of each row."""
 
 from __future__ import annotations
 
 import msgspec
 import polars as pl
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from roofterm.analysis import flags as module
 from roofterm.analysis.bounds import Caches
 from roofterm.analysis.flags import flags
 from roofterm.analysis.op_roles import ROLE_COLUMNS
 from roofterm.results import DeviceInfo
-from tests.property.plain_flags import plain_flags
 
 DEVICE = DeviceInfo(
     id=0, name="made", model=None, kind="gpu", units=1, memory_bytes=None, peaks={}, bandwidths={}, roofs_from="vendor", ridge={}, notes=[]
@@ -52,5 +53,8 @@ def frames(draw: st.DrawFn) -> pl.DataFrame:
 
 
 @given(frames(), st.sampled_from(DEVICES), st.sampled_from([Caches(), Caches(100, 200), Caches(None, 100)]))
-def test_flags_of_many_rows_are_those_of_each(rows, device, caches):
-    assert flags(rows, device, caches).to_list() == [plain_flags(row, device, caches) for row in rows.iter_rows(named=True)]
+def test_flags_told_at_once_are_those_told_row_by_row(rows, device, caches):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "MANY", 0)
+        at_once = flags(rows, device, caches)
+    assert at_once.to_list() == flags(rows, device, caches).to_list()
