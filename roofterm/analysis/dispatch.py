@@ -12,13 +12,14 @@ from roofterm.analysis.graphs import GRAPH_LAUNCH
 from roofterm.analysis.launch_places import own_code
 from roofterm.analysis.steps import US
 from roofterm.results import ChainLink
-from roofterm_parsers.profile import HOST_CALL_KINDS, ROOT, WORK_KINDS, Kind, Profile
+from roofterm_parsers.profile import HOST_CALL_KINDS, ROOT, WORK_KINDS, Kind, Profile, TrackKind
 
 if TYPE_CHECKING:
     from roofterm.analysis.study import Study
 
 _MODULE = "nn.Module: "
-_FRAME = re.compile(r"\.py\(\d+\): ")
+_FRAME = re.compile(r"\.py(\(\d+\): |:\d+ )")
+"""as PyTorch and as JAX write a frame"""
 
 
 def dispatch_chain(study: Study, slice_id: int) -> list[ChainLink]:
@@ -33,15 +34,54 @@ def dispatch_chain(study: Study, slice_id: int) -> list[ChainLink]:
     if kind not in WORK_KINDS:
         return [*_around(profile, slice_id), _link(profile, slice_id)]
     launch, op = _launch_and_op(study.profile, slice_id)
-    chain = [] if launch is None else [*_around(profile, launch), _link(profile, launch)]
+    chain: list[ChainLink] = [] if launch is None else [*_around(profile, launch), _link(profile, launch)]
     if launch is None and op is not None:
         chain = [*_around(profile, op), _link(profile, op)]
+    executed = None if op is not None else executed_in(study, slice_id)
+    if executed is not None:
+        chain = [*_around(profile, executed), _link(profile, executed), *chain]
     chain = [*_forward(study.profile, chain), *chain]
     captured = study.captured.placed.filter(pl.col("work") == slice_id)
     if captured.height:
         call = int(captured["call"][0])
         chain += [_as_captured(link) for link in [*_around(profile, call), _link(profile, call)]]
     return [*chain, _link(profile, slice_id)]
+
+
+def launching_op(study: Study, work: int) -> int | None:
+    """The innermost op around the call that launched a piece of work: the one that it is linked to, or of XLA the one around the slice
+    that it is `executed_in`."""
+    _, op = _launch_and_op(study.profile, work)
+    if op is None and (executed := executed_in(study, work)) is not None:
+        kind = study.profile.slices["kind"]
+        op = next((row for row in _ancestors(study.profile, executed) if kind[row] == Kind.OP), None)
+    return op
+
+
+def executed_in(study: Study, work: int) -> int | None:
+    """The host slice in which XLA executed the instruction that a piece of work is a run of.
+
+    A profile of JAX on a GPU holds the calls that launch on lines of their own, under the driver's number of the thread, and what the
+    thread did on another line, where a slice with the instruction's name lies around each call. None unless there is exactly one.
+    """
+    profile = study.profile
+    launch, _ = _launch_and_op(profile, work)
+    at = int(profile.hlo["slice"].search_sorted(work))
+    if launch is None or at >= profile.hlo.height or profile.hlo["slice"][at] != work:
+        return None
+    instruction = profile.hlo_ops["name"][int(profile.hlo["op"][at])]
+    if instruction is None:
+        return None
+    names = (profile.names["text"] == instruction).arg_true()
+    begins = study.start_ps[launch]
+    ends = begins + study.dur_ps[launch]
+    around = np.isin(profile.slices["name"].to_numpy(), names.to_numpy())
+    around &= (study.start_ps <= begins) & (study.start_ps + study.dur_ps >= ends)
+    rows = np.flatnonzero(around)
+    tracks = profile.tracks[profile.slices["track"].gather(rows).to_list()]
+    source = profile.tracks["source"][int(profile.slices["track"][launch])]
+    rows = rows[((tracks["source"] == source) & (tracks["kind"].cast(pl.UInt8) == int(TrackKind.HOST))).to_numpy()]
+    return int(rows[0]) if rows.size == 1 else None
 
 
 def _launch_and_op(profile: Profile, work: int) -> tuple[int | None, int | None]:

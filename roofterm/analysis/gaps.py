@@ -62,8 +62,8 @@ def gap_table(study: Study, scope: Scope = ALL) -> pl.DataFrame:
     """One row a gap, columns `results.TABLES["gap"]`, longest first; times in us.
 
     `name` is what the host did: the innermost host slice that covers most of the gap, on the thread that launches the
-    next work; `host_kind` is its category. `category` is host_wait, kernel_gap or unexplained. Raises ScopeError for a
-    step or rank that is not there.
+    next work, else on the one other thread that did anything, which is then named; `host_kind` is its category.
+    `category` is host_wait, kernel_gap or unexplained. Raises ScopeError for a step or rank that is not there.
     """
     where = spans(study, scope)
     found = find_gaps(study, where, study.device_lines)
@@ -74,8 +74,9 @@ def gap_table(study: Study, scope: Scope = ALL) -> pl.DataFrame:
     title = pl.Series(REASONS).gather(found["reason"])
     total = length / US
     thread = study.profile.tracks["thread_name"].gather(found["track"]) if study.profile.tracks.height else None
+    elsewhere = _elsewhere(study, found, host)
     columns: dict[str, object] = {
-        "name": pl.select(pl.coalesce(texts.gather(names.gather(host)), pl.lit("(nothing recorded)"))).to_series(),
+        "name": pl.select(pl.coalesce(texts.gather(names.gather(host)), elsewhere, pl.lit("(nothing recorded)"))).to_series(),
         "category": title,
         "calls": np.ones(length.size, np.int64),
         **dict.fromkeys(("total_us", "self_us", "mean_us", "min_us", "max_us", "p50_us", "p99_us"), total),
@@ -167,6 +168,31 @@ def doing(study: Study, track: pl.Series, source: pl.Series, start: I64, end: I6
         return told
     python = source.replace_strict(_python_threads(study), default=None, return_dtype=pl.UInt32)
     return pl.select(pl.coalesce(told, covering(study, python, start, end))).to_series()
+
+
+def _elsewhere(study: Study, found: pl.DataFrame, host: pl.Series) -> pl.Series:
+    """Where nothing is recorded of the thread that launches: what another host thread of an XPlane file did, if one alone did anything
+    for most of the gap, with its name. Such a thread runs beside, and what it did need not be why the device waited."""
+    told: list[str | None] = [None] * found.height
+    asked = host.is_null().arg_true()
+    if study.is_torch or not study.profile.hlo_ops.height or not asked.len():
+        return pl.Series(told, dtype=pl.String)
+    gaps_asked = found[asked]
+    start, end = gaps_asked["start_ps"].to_numpy(), gaps_asked["end_ps"].to_numpy()
+    sources = study.profile.devices["source"].gather(gaps_asked["device"])
+    threads = study.profile.tracks.with_row_index("track").filter(pl.col("kind").cast(pl.UInt8) == int(TrackKind.HOST))
+    did: list[list[tuple[int, int]]] = [[] for _ in range(gaps_asked.height)]
+    for track, source in threads.select("track", "source").iter_rows():
+        mine = pl.Series([track], dtype=pl.UInt32).extend_constant(track, gaps_asked.height - 1).set(sources != source, None)
+        for at, row in enumerate(covering(study, mine, start, end)):
+            if row is not None:
+                did[at].append((track, row))
+    texts, names = study.profile.names["text"], study.profile.slices["name"]
+    for at, rows in zip(asked, did, strict=True):
+        if len(rows) == 1:
+            ((track, row),) = rows
+            told[at] = f"{texts[int(names[row])]} (on {study.profile.tracks['thread_name'][track]})"
+    return pl.Series(told, dtype=pl.String)
 
 
 def _python_threads(study: Study) -> dict[int, int]:

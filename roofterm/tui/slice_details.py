@@ -10,6 +10,7 @@ import msgspec
 import polars as pl
 
 from roofterm.analysis.categories import TITLES
+from roofterm.analysis.dispatch import launching_op
 from roofterm.analysis.slice_table import step_number
 from roofterm.text.units import bytes_text, count, duration_us, pct
 from roofterm.tui.widgets.detail import Details, Fact
@@ -108,7 +109,7 @@ def _links(study: Study, slice_id: int) -> list[Fact]:
     at = int(links["work"].search_sorted(slice_id))
     if at >= links.height or links["work"][at] != slice_id:
         return []
-    launch, op = links["launch"][at], links["op"][at]
+    launch, op = links["launch"][at], launching_op(study, slice_id)
     profile = study.profile
     facts = [Fact("launched by", _name(study, op), "the innermost op around the launch")] if op is not None else []
     if launch is not None:
