@@ -66,7 +66,17 @@ def _column(field: Field, place: At) -> Column:
     label = place.label if place.label is not None else "" if place.draw else field.label
     width = max(place.width or _WIDTHS.get(field.text, 8), len(label))
     left = not field.right or place.draw is not None
-    return Column(field.name, label, width, field.text, place.priority, left, place.tint, field.about, place.draw)
+    return Column(field.name, label, width, field.text, place.priority, left, place.tint, field.about, place.draw, _title(field, label))
+
+
+def _title(field: Field, label: str) -> str:
+    """A column's label in details: whole, and a share says of what."""
+    if field.title == "%":
+        of_what = field.about.partition(",")[0].replace("this table's ", "")
+        return f"% {of_what}" if of_what.startswith("of ") else "change %"
+    if label.startswith("% "):
+        return f"% of {label.removeprefix('% ')}"
+    return max(label, field.title, key=len) if label else ""  # some say more in few words than in a table's title
 
 
 _OF = {by: (*columns, *extra.MORE_COLUMNS.get(by, ())) for by, columns in ops.TABLE_COLUMNS.items()}
@@ -312,11 +322,11 @@ def row_details(table: str, row: Mapping[str, Any], extra: Sequence[Fact] = ()) 
     if "base" in row and table not in ("figures", "changes"):
         columns = [*columns, *against_columns(table)]
     facts = [
-        Fact(column.label or "note", column.show(row[column.key]), definition(column.key) or column.about)
+        Fact(column.title or column.label or "note", column.show(row[column.key]), definition(column.key) or column.about)
         for column in columns
         if column.draw is None and row.get(column.key) not in (None, "", [])
     ]
-    unknown = [column.label for column in columns if column.label and row.get(column.key, "") is None]
+    unknown = [column.title or column.label for column in columns if column.label and row.get(column.key, "") is None]
     if unknown:
         facts.append(Fact("unknown", ", ".join(unknown), "the profile does not tell"))
     return Details(str(row["name"]), [*facts, *extra])

@@ -7,6 +7,7 @@ from pathlib import Path
 from roofterm.results import TABLES
 from roofterm.tui.app import RooftermApp
 from roofterm.tui.columns import TABLES as COLUMNS
+from roofterm.tui.columns import row_details
 from roofterm.tui.screens.ops import ORDER, views_of
 from roofterm_parsers import open_profile
 from tests.tui.harness import press, screen_lines, screen_text, settled
@@ -137,3 +138,11 @@ async def test_a_tpus_overview_says_duty_cycle_and_input_and_leads_to_all_of_it(
         await press(pilot, "enter")
         assert "XProf's overview and input pipeline" in screen_text(pilot)
         assert "duty cycle" in screen_text(pilot)
+
+
+def test_a_share_says_in_details_what_it_is_a_share_of():
+    shares = {column.title for columns in COLUMNS.values() for column in columns if column.label.startswith("%")}
+    assert {title for title in shares if not title.startswith("% of ")} == {"change %"}
+    row = {"name": "gemm", "pct": 12.5, "pct_of_roof": 71.0}
+    told = {fact.label: fact.value for fact in row_details("kernel", row).facts}
+    assert (told["% of total"], told["% of roof"]) == ("12.5%", "71.0%")

@@ -14,7 +14,7 @@ from roofterm.tui.widgets.glyphs import Look, shown
 from roofterm.tui.widgets.line_widget import LineWidget, Piece
 
 LABEL = 12
-"""cells of the labels' column at least; with room for values it grows to a third of the width"""
+"""cells of the labels' column at least; for long labels it grows to two fifths of the width"""
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def detail_lines(details: Details, width: int, palette: Palette, look: Look, def
     lines: list[list[Piece]] = [[(" " + part, palette.strong)] for part in wrapped(details.title, width, look)]
     lines.append([])
     longest = max((cell_width(safe_text(fact.label)) for fact in details.facts if fact.value), default=0)
-    column = max(LABEL, min(longest + 2, width // 3))
+    column = max(LABEL, min(longest + 2, 2 * width // 5))
     for fact in details.facts:
         if not fact.value:
             if lines[-1]:

@@ -32,6 +32,8 @@ class Column:
     """what the figure means, in one line"""
     draw: Callable[[Any, int, Palette, Look], Sequence[Piece]] | None = None
     """a value as pieces that fill so many cells, instead of as text"""
+    title: str = ""
+    """the label where there is room for it; empty: the same"""
 
 
 @dataclass(frozen=True)
