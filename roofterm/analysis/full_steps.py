@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import polars as pl
-
 from roofterm.analysis import steps
 from roofterm.analysis.batches import DECODE
 from roofterm.analysis.model_workload import model_parts
 from roofterm.analysis.scope import STEADY
 from roofterm.analysis.step_use import step_use
 from roofterm.analysis.summary import summarise
-from roofterm.analysis.utilisation import Utilisation, by_step, decode_bytes, mbu, mfu
+from roofterm.analysis.utilisation import Utilisation, WorkSums, decode_bytes, mbu, mfu, work_by_step, work_of
 from roofterm.analysis.workload import Shape, total
 from roofterm.hardware.roofs import mbu_bandwidth, mfu_peak
 
@@ -24,10 +22,11 @@ if TYPE_CHECKING:
 def full_steps(study: Study) -> list[results.StepRow]:
     """One row a step and rank, in the order of `study.windows`: its breakdown, and how it uses the device."""
     rows = steps.step_rows(study.profile, study.windows, study.device_lines)
-    for number, (row, mine) in enumerate(zip(rows, by_step(study.bounded().tallies, len(rows)), strict=True)):
-        used = _utilisation(study, mine, row.dur_us / 1e6, mine["device"].n_unique())
+    works = work_by_step(study.bounded().tallies, study.profile.steps.height)
+    for row, step in zip(rows, study.windows["step"], strict=True):
+        used = _utilisation(study, works[step], row.dur_us / 1e6, works[step].devices)
         row.mfu_pct, row.hfu_pct = used.mfu_pct, used.hfu_pct
-        row.mbu_pct = _mbu(study, study.windows["step"][number], mine, row.dur_us / 1e6)
+        row.mbu_pct = _mbu(study, step, works[step], row.dur_us / 1e6)
     use = step_use(study.profile, study.work, study.windows, study.facts.select("slice", "tensor_core"), study.occupancy)
     for row, step in zip(rows, study.windows["step"], strict=True):
         row.phase = study.step_facts["phase"][step]
@@ -37,21 +36,21 @@ def full_steps(study: Study) -> list[results.StepRow]:
     return rows
 
 
-def _utilisation(study: Study, items: pl.DataFrame, seconds: float, devices: int) -> Utilisation:
-    """MFU and HFU of items over a time on so many devices."""
+def _utilisation(study: Study, work: WorkSums, seconds: float, devices: int) -> Utilisation:
+    """MFU and HFU of work over a time on so many devices."""
     peak = mfu_peak(study.device) if study.device is not None else None
-    return mfu(items, seconds, devices, peak[1] if peak else None)
+    return mfu(work, seconds, devices, peak[1] if peak else None)
 
 
-def _mbu(study: Study, step: int, items: pl.DataFrame, seconds: float) -> float | None:
-    """MBU of a step of decode, by its items or, with a model, by that and the engine's annotation."""
+def _mbu(study: Study, step: int, work: WorkSums, seconds: float) -> float | None:
+    """MBU of a step of decode, by its work or, with a model, by that and the engine's annotation."""
     bandwidth = mbu_bandwidth(study.device) if study.device is not None else None
     facts = study.step_facts.row(step, named=True)
     sequences, context = facts["sequences"], facts["context_tokens"]
-    if study.model is not None and facts["phase"] == DECODE and sequences and context and items["device"].n_unique() == 1:
+    if study.model is not None and facts["phase"] == DECODE and sequences and context and work.devices == 1:
         parts = model_parts(study.model, Shape(sequences, 1, context / sequences))
         return mbu(total(parts, "weight_bytes") + total(parts, "kv_read"), seconds, 1, bandwidth)
-    return mbu(decode_bytes(items, facts["phase"]), seconds, items["device"].n_unique(), bandwidth)
+    return mbu(decode_bytes(work, facts["phase"]), seconds, work.devices, bandwidth)
 
 
 def outlined_summary(study: Study) -> results.Summary:
@@ -69,7 +68,7 @@ def full_summary(study: Study) -> results.Summary:
         # Ranks work side by side: each device counts the time of its own steps.
         devices = part.work["device"].n_unique()
         sources = max(part.windows["source"].n_unique(), 1)
-        used = _utilisation(study, study.bounded(STEADY).tallies, part.length_ps / 1e12 / sources, devices)
+        used = _utilisation(study, work_of(study.bounded(STEADY).tallies), part.length_ps / 1e12 / sources, devices)
         summary.mfu_pct, summary.mfu_palm_pct, summary.hfu_pct = used.mfu_pct, used.mfu_palm_pct, used.hfu_pct
         decode = [row for row in study.steps() if row.mbu_pct is not None and row.steady]
         length = sum(row.dur_us for row in decode)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from roofterm.analysis.scope import Scope
-from roofterm.analysis.utilisation import mfu
+from roofterm.analysis.utilisation import mfu, work_of
 from roofterm.hardware.roofs import mfu_peak
 from roofterm.results import ScopeUse
 
@@ -20,7 +20,7 @@ def scope_use(study: Study, scope: Scope) -> ScopeUse | None:
     if whole is None or busy is None:
         return None
     peak = mfu_peak(study.device) if study.device is not None else None
-    used = mfu(study.bounded(scope).tallies, whole.time_us / 1e6, 1, peak[1] if peak else None)
+    used = mfu(work_of(study.bounded(scope).tallies), whole.time_us / 1e6, 1, peak[1] if peak else None)
     return ScopeUse(
         time_us=whole.time_us,
         busy_us=busy.time_us,

@@ -15,7 +15,7 @@ from roofterm.analysis.costed import ITEMS, PIECES
 from roofterm.analysis.roofline import bounded, coverage, coverage_table, flops_total, level_records, roof_warnings, roofline
 from roofterm.analysis.scope import ALL, Scope
 from roofterm.analysis.study import Study
-from roofterm.analysis.utilisation import mfu
+from roofterm.analysis.utilisation import WorkSums, mfu, work_by_step, work_of
 from roofterm_parsers.profile import Kind, Profile
 from tests.build import Build
 
@@ -545,15 +545,15 @@ def test_infeed_can_be_left_out() -> None:
 # Utilisation
 
 
-def items_of(profile: Profile) -> pl.DataFrame:
+def work_in(profile: Profile) -> WorkSums:
     study = Study(profile)
-    return bounded(profile, study.work, study.facts, device()).items
+    return work_of(bounded(profile, study.work, study.facts, device()).items)
 
 
 def test_mfu_of_a_product_over_a_known_time() -> None:
     build = Build()
     mm(build, 0, 40)
-    got = mfu(items_of(build.profile()), 100e-6, 2, 100e12)
+    got = mfu(work_in(build.profile()), 100e-6, 2, 100e12)
     assert got.mfu_pct == got.hfu_pct == pytest.approx(100 * 2e9 / (100e-6 * 2 * 100e12))
     assert not got.at_least
 
@@ -565,7 +565,7 @@ def test_recomputed_forward_work_counts_for_hfu_alone() -> None:
     build.host("aten::linear", 205, 40)
     again = op(build, "aten::mm", 210, [[1000, 1000], [1000, 1000]], dur=20)
     build.kernel(TENSOR_KERNEL, 300, 40, launch=build.call(215, 5), op=again)
-    got = mfu(items_of(build.profile()), 100e-6, 1, 100e12)
+    got = mfu(work_in(build.profile()), 100e-6, 1, 100e12)
     assert got.mfu_pct == pytest.approx(20)
     assert got.hfu_pct == pytest.approx(40)
 
@@ -575,18 +575,42 @@ def test_a_backward_product_is_no_recomputation() -> None:
     build.host("autograd::engine::evaluate_function: MmBackward0", 0, 60)
     again = op(build, "aten::mm", 10, [[1000, 1000], [1000, 1000]], dur=20)
     build.kernel(TENSOR_KERNEL, 100, 40, launch=build.call(15, 5), op=again)
-    assert mfu(items_of(build.profile()), 100e-6, 1, 100e12).mfu_pct == pytest.approx(20)
+    assert mfu(work_in(build.profile()), 100e-6, 1, 100e12).mfu_pct == pytest.approx(20)
 
 
 def test_mfu_is_a_lower_limit_where_products_are_unknown_and_none_where_all_are() -> None:
     build = Build()
     mm(build, 0, 40)
     build.kernel(TENSOR_KERNEL, 200, 10)
-    assert mfu(items_of(build.profile()), 100e-6, 1, 100e12).at_least
+    assert mfu(work_in(build.profile()), 100e-6, 1, 100e12).at_least
     build = Build()
     build.kernel(TENSOR_KERNEL, 0, 10)
-    assert mfu(items_of(build.profile()), 100e-6, 1, 100e12).mfu_pct is None
-    assert mfu(items_of(build.profile()), 100e-6, 1, None).mfu_pct is None
+    assert mfu(work_in(build.profile()), 100e-6, 1, 100e12).mfu_pct is None
+    assert mfu(work_in(build.profile()), 100e-6, 1, None).mfu_pct is None
+
+
+def test_work_is_told_apart_by_step_and_no_work_is_none() -> None:
+    items = pl.DataFrame(
+        {
+            "step": [2, 0, None, 2],
+            "device": [1, 0, 0, 0],
+            "category": [int(Category.GEMM), int(Category.ATTENTION), int(Category.GEMM), int(Category.COPY)],
+            "time_ps": [30, 50, 1000, 7],
+            "flops": [4.0, None, 100.0, None],
+            "model_flops": [3.0, None, 100.0, None],
+            "whole_flops": [3.5, None, 100.0, None],
+            "weight_read": [8.0, None, 100.0, None],
+            "kv_read": [None, 16.0, None, None],
+        },
+        schema_overrides={"step": pl.UInt32, "device": pl.UInt8, "category": pl.UInt8},
+    )
+    first, none, last = work_by_step(items, 3)
+    assert first == WorkSums(
+        1, 50, 0, 0, 0, 0, 0, attention_ps=50, attention_known_ps=50, products_ps=0, products_known_ps=0, weight_read=0, kv_read=16
+    )
+    assert none == WorkSums(*[0] * 13)
+    assert last == WorkSums(2, 30, 30, 1, 4, 3, 3.5, 0, 0, products_ps=30, products_known_ps=30, weight_read=8, kv_read=0)
+    assert mfu(none, 1.0, 1, 1e12).mfu_pct is None
 
 
 def test_frames_follow_their_schemas() -> None:
