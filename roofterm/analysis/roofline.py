@@ -159,11 +159,12 @@ def roofline(
     ops = op_rows(profile, items)
     launch_time = 0.0 if device is None or device.kind == CPU else launch_s or LAUNCH_S
     rows = records(ops.head(top) if top else ops, "op", device)
+    of_steps = summed(items, ["step"])
     return results.Roofline(
         coverage=coverage(items, tuple(source.format for source in profile.sources)),
         roofs=_drawn(roofs_of(device, launch_s), ops, device),
-        program=_program(profile, items, work, chosen, windows, device, launch_time),
-        steps=_steps(profile, items, work, windows, device, launch_time),
+        program=_program(profile, of_steps, work, chosen, windows, device, launch_time),
+        steps=_steps(profile, of_steps, items.select("step", "device"), work, windows, device, launch_time),
         ops=rows,
     )
 
@@ -251,15 +252,18 @@ def coverage_table(items: pl.DataFrame) -> pl.DataFrame:
 
 def _program(
     profile: Profile,
-    items: pl.DataFrame,
+    of_steps: pl.DataFrame,
     work: pl.DataFrame,
     chosen: pl.DataFrame | None,
     windows: pl.DataFrame | None,
     device: results.DeviceInfo | None,
     launch_s: float,
 ) -> list[results.RooflineRow]:
-    """Total over the window (idle time included), the same over busy time alone, and the average of the complete steps."""
-    if items.height == 0:
+    """Total over the window (idle time included), the same over busy time alone, and the average of the complete steps.
+
+    `of_steps`: the items of each step, and those of none, added up.
+    """
+    if of_steps.height == 0:
         return []
     devices = work["device"].n_unique()
     if chosen is not None:
@@ -267,14 +271,14 @@ def _program(
     else:
         spans = work.group_by("device").agg(span=pl.col("end_ps").max() - pl.col("start_ps").min())
         seconds = float(spans["span"].sum()) / PS
-    total = summed(items.with_columns(step_name=pl.lit("Total")), ["step_name"])
+    total = summed(of_steps.with_columns(step_name=pl.lit("Total")), ["step_name"])
     rows = _totalled(total, [_Time("Total", seconds, devices, _launches(work) * launch_s)], "Program", device)
     rows += _totalled(total, [_Time("Total", _busy_s(work), devices, 0.0)], "Busy", device)
     complete = windows.filter(pl.col("complete")) if windows is not None and windows.height else None
     if complete is not None and complete.height:
         numbers = profile.steps["number"].gather(complete["step"]).n_unique()
         steps = complete["step"].implode()
-        mine = items.filter(pl.col("step").is_in(steps)).with_columns(step_name=pl.lit("Average"))
+        mine = of_steps.filter(pl.col("step").is_in(steps)).with_columns(step_name=pl.lit("Average"))
         launching_s = _launches(work.filter(pl.col("step").is_in(steps))) * launch_s
         average = _Time("Average", _seconds(complete, _devices(profile, work)), devices, launching_s, numbers)
         rows += _totalled(summed(mine, ["step_name"]), [average], "Program", device)
@@ -283,19 +287,21 @@ def _program(
 
 def _steps(
     profile: Profile,
-    items: pl.DataFrame,
+    of_steps: pl.DataFrame,
+    devices_of: pl.DataFrame,
     work: pl.DataFrame,
     windows: pl.DataFrame | None,
     device: results.DeviceInfo | None,
     launch_s: float,
 ) -> list[results.RooflineRow]:
-    """One row a step number, ranks together, in order of time."""
-    if windows is None or windows.height == 0 or items.height == 0:
+    """One row a step number, ranks together, in order of time. `devices_of`: step and device of each item."""
+    if windows is None or windows.height == 0 or of_steps.height == 0:
         return []
     numbers = profile.steps["number"].cast(pl.String)
     labels = pl.DataFrame({"step": windows["step"], "step_name": numbers.gather(windows["step"])})
-    mine = items.join(labels, on="step", how="inner", maintain_order="left")
-    devices = dict(mine.group_by("step_name").agg(pl.col("device").n_unique()).iter_rows())
+    mine = of_steps.join(labels, on="step", how="inner", maintain_order="left")
+    working_in = devices_of.unique().join(labels, on="step", how="inner")
+    devices = dict(working_in.group_by("step_name").agg(pl.col("device").n_unique()).iter_rows())
     calls = (
         work.select("step", "launch")
         .drop_nulls()
