@@ -41,7 +41,7 @@ from roofterm.analysis.slice_filter import split_for_slices
 from roofterm.analysis.step_choice import chosen_steps
 from roofterm.analysis.steps import step_rows
 from roofterm.analysis.table_of import table_of
-from roofterm.analysis.worked import modelled
+from roofterm.analysis.worked import modelled, of_kernels
 from roofterm.hardware.roofs import device_infos, device_warnings
 from roofterm.results import TABLES
 from roofterm_parsers.profile import Profile, Warning
@@ -257,6 +257,11 @@ class Study(Groundwork):
         """Pieces of a scope's work whose costs are known (`worked.modelled`), its filter of slices included."""
         part = self._as_kept(part)
         return self._keep(("modelled", part), lambda: modelled(self.joined, self.filtered_bounds(part), self.facts))
+
+    def modelled_kernels(self, part: Scope) -> pl.DataFrame:
+        """The same added up by kernel and category."""
+        part = self._as_kept(part)
+        return self._keep(("kernels", part), lambda: of_kernels(self.modelled(part)))
 
     def bounded(self, scope: Scope = ALL) -> Bounded:
         """The costs and bounds of a scope's device work: what every roofline row is a sum of."""

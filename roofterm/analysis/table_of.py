@@ -98,10 +98,10 @@ def _work_table(study: Study, by: str, scope: Scope, part: Selection) -> pl.Data
         work = study.captured.hung(part.work)
         places = launch_places(study.joined, work)
         table = tables.kernel_table(study.joined, work, named, study.occupancy, places)
-        worked = by_kernel(study.modelled(scope), study.device)
+        worked = by_kernel(study.modelled_kernels(scope), study.device)
     else:
         table = tables.category_table(study.profile, part.work, named)
-        worked = by_category(study.modelled(scope), study.device)
+        worked = by_category(study.modelled_kernels(scope), study.device)
         worked = worked.with_columns(name=pl.col("name").replace_strict(titles, return_dtype=pl.String))
     return table.update(worked, on="name", how="left") if worked.height else table
 

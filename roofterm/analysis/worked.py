@@ -33,14 +33,19 @@ def _rated(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(pl.when(known).then(pl.col("rate_ps", "estimate")))
 
 
-def by_kernel(pieces: pl.DataFrame, device: DeviceInfo | None) -> pl.DataFrame:
-    """Columns `name` (the kernel's) and `COLUMNS` of pieces of `modelled`: each kernel with its share of the work of its ops."""
-    return _columns(summed(pieces, ["kernel"], _FIGURES).rename({"kernel": "text"}), "text", device)
+def of_kernels(pieces: pl.DataFrame) -> pl.DataFrame:
+    """Pieces of `modelled` added up by kernel and category: what `by_kernel` and `by_category` are sums of."""
+    return summed(pieces, ["kernel", "category"], _FIGURES)
 
 
-def by_category(pieces: pl.DataFrame, device: DeviceInfo | None) -> pl.DataFrame:
-    """Columns `name` (the category's number) and `COLUMNS` of pieces of `modelled`."""
-    return _columns(summed(pieces, ["category"], _FIGURES), "category", device)
+def by_kernel(kernels: pl.DataFrame, device: DeviceInfo | None) -> pl.DataFrame:
+    """Columns `name` (the kernel's) and `COLUMNS` of `of_kernels`: each kernel with its share of the work of its ops."""
+    return _columns(summed(kernels, ["kernel"], _FIGURES).rename({"kernel": "text"}), "text", device)
+
+
+def by_category(kernels: pl.DataFrame, device: DeviceInfo | None) -> pl.DataFrame:
+    """Columns `name` (the category's number) and `COLUMNS` of `of_kernels`."""
+    return _columns(summed(kernels, ["category"], _FIGURES), "category", device)
 
 
 def by_key(pieces: pl.DataFrame, keys: pl.DataFrame, device: DeviceInfo | None) -> pl.DataFrame:
