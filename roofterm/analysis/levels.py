@@ -43,8 +43,8 @@ TOLD = (
 def summed(items: pl.DataFrame, by: Sequence[str], figures: Sequence[str] | None = None) -> pl.DataFrame:
     """Items added up by columns; a figure that no item of a group has stays null. `figures`: those asked for, None: all.
 
-    Needs the columns of `bounds.with_bounds`; what it has added up can be added up further. Adds calls, time_ps, rate_ps, exclusive_ps, dtype and roof where all agree, and what
-    the flags need.
+    Needs the columns of `bounds.with_bounds`; what it has added up can be added up further. Adds calls, time_ps, rate_ps, exclusive_ps,
+    dtype and roof where all agree, and what the flags need.
     """
     figures = figures_of(items) if figures is None else figures
     tally = TALLY_OF_TALLIES if TALLIED in items.columns else TALLY_OF_ITEMS

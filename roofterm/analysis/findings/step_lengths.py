@@ -5,11 +5,12 @@ from __future__ import annotations
 from statistics import median
 from typing import TYPE_CHECKING
 
+import numpy as np
 import polars as pl
 
 from roofterm.analysis.findings.host_causes import Cause
-from roofterm.analysis.intervals import clip
-from roofterm.analysis.steps import STEADY_FACTOR, US
+from roofterm.analysis.intervals import covered
+from roofterm.analysis.steps import STEADY_FACTOR
 from roofterm.results import StepRow
 from roofterm_parsers.profile import Kind
 
@@ -34,10 +35,10 @@ def working_rows(e: Evidence) -> list[list[StepRow]]:
     by_source: dict[tuple[int, int | None], list[StepRow]] = {}
     windows = e.study.windows
     alike = _steps_alike(e) if e.study.steps_told_by is not None and e.has_work else None
-    for window, row in zip(windows.iter_rows(named=True), e.study.steps(), strict=True):
+    for window, row, compile_ps in zip(windows.iter_rows(named=True), e.study.steps(), _compile_ps(e), strict=True):
         if alike is not None and window["step"] not in alike:
             continue
-        if row.complete and compiling_us(e, window["source"], row) <= COMPILE_SHARE * row.dur_us:
+        if row.complete and compile_ps <= COMPILE_SHARE * (window["end_ps"] - window["start_ps"]):
             by_source.setdefault((window["source"], window["device"]), []).append(row)
     return [sorted(rows, key=lambda row: row.start_us) for rows in by_source.values()]
 
@@ -54,13 +55,15 @@ def _steps_alike(e: Evidence) -> set[int]:
     return {step for step, names in sets.iter_rows() if 2 * len(usual.intersection(names)) >= len(usual)}
 
 
-def compiling_us(e: Evidence, source: int, row: StepRow) -> float:
-    """Time of a step in which the main thread of its source compiled."""
-    track = e.main_threads.get(source)
-    if track is None:
-        return 0.0
-    start = round(row.start_us * US)
-    return clip(e.causes.on(track, Cause.COMPILE), start, start + round(row.dur_us * US)).length / US
+def _compile_ps(e: Evidence) -> list[int]:
+    """Time of each step (row of `windows`) in which the main thread of its source compiled."""
+    windows = e.study.windows
+    source, start, end = (windows[column].to_numpy() for column in ("source", "start_ps", "end_ps"))
+    found = np.zeros(windows.height, np.int64)
+    for number, track in e.main_threads.items():
+        mine = source == number
+        found[mine] = covered(e.causes.on(track, Cause.COMPILE), start[mine], end[mine])
+    return found.tolist()
 
 
 def warm_up(rows: list[StepRow]) -> int:
