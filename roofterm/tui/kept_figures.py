@@ -152,7 +152,10 @@ def keep_figures(key: str | None, figures: KeptFigures) -> None:
     try:
         data = msgspec.msgpack.encode(figures)
         if len(data) <= MOST_BYTES:
-            write_whole(home / (key + _OUTLINE if figures.outline else key), _sum(data) + data)
+            outline = home / (key + _OUTLINE)
+            write_whole(outline if figures.outline else home / key, _sum(data) + data)
+            if not figures.outline:
+                outline.unlink(missing_ok=True)
             for _, path, _ in sorted(_files(home), reverse=True)[MOST_FILES:]:
                 path.unlink()
     except (OSError, TypeError, UnicodeEncodeError):

@@ -239,7 +239,7 @@ def test_a_report_of_a_part_or_against_the_users_will_keeps_none(trace, option, 
 @pytest.mark.parametrize(
     "command", [["steps"], ["ops", "--by", "op"], ["roofline"], ["report", "--where", "gemm"]], ids=lambda words: words[0]
 )
-async def test_other_commands_keep_the_outline_of_a_large_file(trace, command, monkeypatch, capsys):
+async def test_other_commands_keep_the_outline_of_a_large_file(trace, command, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(keeping, "LEAST_BYTES", 0)
     key = key_of([str(trace)], PLAIN)
     name, *options = command
@@ -251,6 +251,7 @@ async def test_other_commands_keep_the_outline_of_a_large_file(trace, command, m
     whole = read_figures(key)
     assert whole is not None
     assert not whole.outline
+    assert [path.name for path in (tmp_path / "XDG_CACHE_HOME" / "roofterm" / "figures").iterdir()] == [key]
     assert (outline.header, outline.screens, outline.devices) == (whole.header, whole.screens, whole.devices)
     for part, of_whole in [(outline.summary, whole.summary), *zip(outline.steps, whole.steps, strict=True)]:
         told, known = msgspec.structs.asdict(part), msgspec.structs.asdict(of_whole)
