@@ -8,7 +8,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, cast
@@ -17,9 +17,8 @@ import msgspec
 from rich.console import RenderableType
 from rich.style import Style
 from textual._compositor import CompositorUpdate
-from textual.app import App, ScreenStackError, SystemCommand
+from textual.app import App, ScreenStackError
 from textual.binding import BindingType
-from textual.command import CommandPalette
 from textual.driver import Driver
 from textual.events import Event, Key, Resize
 from textual.filter import Monochrome, NoColor
@@ -88,7 +87,7 @@ def _end_at_once(code: int) -> NoReturn:
 class RooftermApp(App[None]):
     CSS_PATH = "roofterm.tcss"
     TITLE = "roofterm"
-    ENABLE_COMMAND_PALETTE = True
+    ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = []
 
     def __init__(
@@ -331,20 +330,6 @@ class RooftermApp(App[None]):
                 widget.restyle()
             for page in screen.query(Page):
                 page.restyle()
-
-    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """What the palette holds while the explorer is shown."""
-        from roofterm.tui.explorer import Explorer
-        from roofterm.tui.palette import commands
-
-        return commands(self, screen) if isinstance(screen, Explorer) else ()
-
-    def action_command_palette(self) -> None:
-        """Textual's palette, with words of our own in its empty line."""
-        if not CommandPalette.is_open(cast(App[object], self)):
-            palette = CommandPalette(placeholder="find an action, a theme, a figure's meaning", id="--command-palette")
-            palette.set_class(self.look.ascii, "-ascii")
-            self.push_screen(palette)
 
     def _colour_categories(self) -> None:
         from roofterm.tui.category_colours import category_key, category_styles

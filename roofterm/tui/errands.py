@@ -31,6 +31,17 @@ if TYPE_CHECKING:
     from roofterm.tui.explorer import Explorer
 
 
+def find_action(explorer: Explorer) -> None:
+    """Do what is chosen from the palette."""
+    from roofterm.tui.palette import Command, Palette
+
+    def chosen(choice: Choice[Command] | None) -> None:
+        if choice is not None:
+            explorer.app.call_later(choice.value)
+
+    explorer.app.push_screen(Palette(explorer.app_, explorer), chosen)
+
+
 def toggle_mark(explorer: Explorer) -> None:
     """Mark this place, or take its mark away."""
     explorer.marks, done = toggled(explorer.marks, explorer.with_place())

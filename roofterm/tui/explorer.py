@@ -378,7 +378,7 @@ class Explorer(Screen[None], inherit_bindings=False):
         self.app.push_screen(HelpScreen(self.state.screen, self.opened.options.keys))
 
     def action_palette(self) -> None:
-        self.app_.action_command_palette()
+        errands.find_action(self)
 
     def action_stop_or_leave(self) -> None:
         if self._stop(STOPPABLE):

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING
-
-from rich.markup import escape
-from textual.app import SystemCommand
 
 from roofterm.glossary import Entry, glossary
 from roofterm.tui import keymap, themes
 from roofterm.tui.screens.details import DetailScreen
+from roofterm.tui.screens.picker import Choice, Picker
 from roofterm.tui.widgets.detail import Details, Fact
 
 if TYPE_CHECKING:
@@ -19,19 +17,38 @@ if TYPE_CHECKING:
     from roofterm.tui.explorer import Explorer
 
 
-def commands(app: RooftermApp, explorer: Explorer) -> Iterator[SystemCommand]:
-    """Actions with their keys and ids; themes and definitions are found by typing and not listed before."""
-    for action in keymap.for_screen(explorer.state.screen, app.options.keys):
-        keys = " ".join(keymap.keys_of(action))
-        yield SystemCommand(f"{action.text}  ({keys})", action.id, _runner(app, explorer, action.action))
-    if app.look.colour:
-        for name in themes.NAMES:
-            yield SystemCommand(f"theme {name}", "colours of the explorer", partial(app.use_theme, name), discover=False)
-    for entry in glossary().values():
-        yield SystemCommand(f"what is {entry.name}", escape(entry.text), partial(_explain, app, entry), discover=False)
+Command = Callable[[], Awaitable[None] | None]
 
 
-def _runner(app: RooftermApp, explorer: Explorer, action: str) -> Callable[[], Awaitable[None]]:
+KEYS = 8
+"""cells of the keys before an action's id"""
+
+
+class Palette(Picker[Command]):
+    """The explorer's own list of them, and not Textual's, which is laid out six times until it stands."""
+
+    def __init__(self, app: RooftermApp, explorer: Explorer) -> None:
+        super().__init__("Find an action, a theme, a figure's meaning", actions(app, explorer), more=found_by_typing(app))
+
+
+def actions(app: RooftermApp, explorer: Explorer) -> list[Choice[Command]]:
+    """Those of the screen shown, with their keys and ids."""
+    return [
+        Choice(action.text, _runner(app, explorer, action.action), f"{' '.join(keymap.keys_of(action)):<{KEYS}} {action.id}")
+        for action in keymap.for_screen(explorer.state.screen, app.options.keys)
+    ]
+
+
+def found_by_typing(app: RooftermApp) -> list[Choice[Command]]:
+    """Themes and definitions, which are too many to be listed."""
+    names = themes.NAMES if app.look.colour else ()
+    return [
+        *(Choice[Command](f"theme {name}", partial(app.use_theme, name), "colours of the explorer") for name in names),
+        *(Choice[Command](f"what is {entry.name}", partial(_explain, app, entry), entry.text) for entry in glossary().values()),
+    ]
+
+
+def _runner(app: RooftermApp, explorer: Explorer, action: str) -> Command:
     """Does what a key's action string says, wherever that action lives."""
     name = action.removeprefix("app.").split("(")[0]
 

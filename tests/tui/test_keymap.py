@@ -13,9 +13,11 @@ from roofterm.tui.explorer import Explorer
 from roofterm.tui.keymap import ACTIONS, SCREENS, KeymapError, for_screen, keys_of
 from roofterm.tui.opened import PAGES
 from roofterm.tui.options import Options
+from roofterm.tui.palette import Palette, actions
 from roofterm.tui.screens.help import help_entries
+from roofterm.tui.screens.picker import Choice, narrowed
 from roofterm.tui.widgets.footer import footer_entries
-from tests.tui.harness import PLAIN, explorer, go_to, press, screen_text, settled, state, type_text
+from tests.tui.harness import PLAIN, explorer, go_to, press, screen_text, settled, state, the_app, the_explorer, type_text
 
 NAMES = [name for name, _, _ in SCREENS]
 
@@ -161,11 +163,12 @@ async def test_suspending_is_bound(monkeypatch):
 
 async def test_palette_does_what_the_keys_do():
     async with explorer((80, 24), capabilities=PLAIN) as pilot:
-        shown = pilot.app.screen
-        assert isinstance(shown, Explorer)
-        titles = {command.help: command for command in pilot.app.get_system_commands(shown) if command.discover}
-        assert set(titles) == {a.id for a in for_screen("overview")}
-        await titles["screen.ops"].callback()
+        listed = [choice.note.split() for choice in actions(the_app(pilot), the_explorer(pilot))]
+        assert listed == [[*keys_of(a), a.id] for a in for_screen("overview")]
+        await press(pilot, "ctrl+p")
+        assert [choice.note.split() for choice in the_palette(pilot)._shown] == listed
+        await type_text(pilot, "screen.ops")
+        await press(pilot, "enter")
         await settled(pilot)
         assert state(pilot).screen == "ops"
 
@@ -173,15 +176,37 @@ async def test_palette_does_what_the_keys_do():
 async def test_palette_finds_themes_and_what_figures_mean():
     async with explorer((80, 24), "ctrl+p") as pilot:
         await type_text(pilot, "what is exposed_comm")
-        await pilot.pause(0.3)
-        await press(pilot, "down enter")
+        await press(pilot, "enter")
         assert "exposed_comm_us" in screen_text(pilot)
         assert "means" in screen_text(pilot)
         await press(pilot, "escape ctrl+p")
         await type_text(pilot, "theme light")
-        await pilot.pause(0.3)
-        await press(pilot, "down enter")
+        await press(pilot, "enter")
         assert pilot.app.theme == "light"
+
+
+async def test_palette_is_left_as_every_list_is():
+    async with explorer((80, 24), "ctrl+p escape") as pilot:
+        assert isinstance(pilot.app.screen, Explorer)
+
+
+@pytest.mark.parametrize(
+    ("typed", "found"),
+    [
+        ("sort", ["sort by column", "reverse the sort", "other"]),  # in the label before the note
+        ("SORT rev", ["reverse the sort"]),
+        ("rvs", ["reverse the sort"]),  # no such word: its letters in their order
+        ("zzz", []),
+    ],
+)
+def test_what_typing_finds_in_a_list(typed, found):
+    choices = [Choice("other", 0, "sorts too"), Choice("sort by column", 1), Choice("reverse the sort", 2)]
+    assert [choice.label for choice in narrowed(choices, typed)] == found
+
+
+def the_palette(pilot) -> Palette:
+    assert isinstance(pilot.app.screen, Palette)
+    return pilot.app.screen
 
 
 async def _return_to(pilot, name: str) -> None:

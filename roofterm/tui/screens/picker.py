@@ -33,6 +33,20 @@ class Choice(Generic[T]):
     note: str = ""
 
 
+def narrowed(choices: Sequence[Choice[T]], typed: str) -> list[Choice[T]]:
+    """Those that hold all words typed, in the label before those in the note; if there is none, those whose labels hold all letters
+    in their order."""
+    words = typed.casefold().split()
+    labelled = [one for one in choices if all(word in one.label.casefold() for word in words)]
+    noted = [one for one in choices if all(word in f"{one.label} {one.note}".casefold() for word in words) and one not in labelled]
+    return [*labelled, *noted] or [one for one in choices if _holds("".join(words), one.label.casefold())]
+
+
+def _holds(letters: str, text: str) -> bool:
+    rest = iter(text)
+    return all(letter in rest for letter in letters)
+
+
 class Picker(TypingScreen[Choice[T] | None], inherit_bindings=False):
     """Its keys are those of a line that is typed in: none of the keymap's letters work here."""
 
@@ -45,11 +59,12 @@ class Picker(TypingScreen[Choice[T] | None], inherit_bindings=False):
         Binding("pageup", "page(-1)", show=False, priority=True),
     ]
 
-    def __init__(self, title: str, choices: Sequence[Choice[T]], at: int = 0) -> None:
-        """`at`: the one on which the cursor stands at first."""
+    def __init__(self, title: str, choices: Sequence[Choice[T]], at: int = 0, more: Sequence[Choice[T]] = ()) -> None:
+        """`at`: the one on which the cursor stands at first. `more`: choices that are only found by typing."""
         super().__init__()
         self._title = title
         self._choices = choices
+        self._more = more
         self._shown = list(choices)
         self._at = at
 
@@ -75,8 +90,7 @@ class Picker(TypingScreen[Choice[T] | None], inherit_bindings=False):
     @on(Input.Changed)
     def _typed(self, event: Input.Changed) -> None:
         event.stop()
-        words = event.value.casefold().split()
-        found = [c for c in self._choices if all(word in f"{c.label} {c.note}".casefold() for word in words)]
+        found = narrowed([*self._choices, *self._more], event.value) if event.value.strip() else list(self._choices)
         if found != self._shown:
             self._shown = found
             self._fill(0)
