@@ -52,5 +52,7 @@ def figures_key(args: Arguments) -> str | None:
 
 
 def worth_an_outline(args: Arguments) -> bool:
-    """Whether a file is large, or there may be several."""
+    """Whether a file is large, or there may be several; none is kept of what would be asked for once more over a network."""
+    if any(path == "-" or "://" in path for path in args.paths):
+        return False
     return len(args.paths) > 1 or any(not os.path.isfile(path) or os.path.getsize(path) >= LEAST_BYTES for path in args.paths)
