@@ -38,7 +38,7 @@ class CacheLayout(NamedTuple):
 def cache_layout(profile: Profile) -> CacheLayout | None:
     """The layout of the KV cache that most writes tell, or where no write is recorded, most calls with new keys (in the type of
     these); None where no op with recorded shapes tells it."""
-    calls = profile.ops.select(name=profile.slices["name"].gather(profile.ops["slice"]), signature="signature").drop_nulls()
+    calls = profile.ops.select(name=profile.slices["name"][profile.ops["slice"]], signature="signature").drop_nulls()
     texts = profile.names["text"]
     for pattern in (_WRITES, _NEW_TOKENS):
         wanted = texts.str.contains(pattern).arg_true()

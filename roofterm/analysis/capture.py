@@ -257,7 +257,7 @@ def _annotated(capture: Profile, time_ps: int, track: int) -> tuple[int | None, 
         & (pl.col("start_ps") <= time_ps)
         & (pl.col("start_ps") + pl.col("dur_ps") >= time_ps)
     )
-    for name in capture.names["text"].gather(around["name"]).to_list()[::-1]:
+    for name in capture.names["text"][around["name"]].to_list()[::-1]:
         found = parse_capture(name)
         if found is not None:
             return found

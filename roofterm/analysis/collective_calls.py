@@ -94,9 +94,9 @@ def collective_calls(profile: Profile, work: pl.DataFrame, compute: dict[int, In
     if calls.height == 0:
         return pl.DataFrame(schema=CALLS)
     texts, size = profile.names["text"], profile.slices.height
-    kernel = profile.slices["name"].gather(calls["slice"])
+    kernel = profile.slices["name"][calls["slice"]]
     instruction = looked_up(profile.hlo["op"], profile.hlo["slice"], size, calls["slice"])
-    calls = calls.with_columns(source=profile.devices["source"].gather(calls["device"]))
+    calls = calls.with_columns(source=profile.devices["source"][calls["device"]])
     calls = _with_arguments(profile, calls)
     calls = _told_by(calls, "op_", calls["op"], size, _by_op(profile))
     calls = _told_by(calls, "hlo_", instruction, profile.hlo_ops.height, lambda row: _instruction(*profile.hlo_ops.row(row)[2:5]))
@@ -261,7 +261,7 @@ def _world_size(profile: Profile, calls: pl.DataFrame) -> pl.Series:
     for source in profile.sources:
         groups = (source.metadata.get("distributedInfo") or {}).get("pg_count")
         sizes.append(source.world_size if groups in (None, 1) else None)
-    return pl.Series(sizes, dtype=pl.Int64).gather(calls["source"])
+    return pl.Series(sizes, dtype=pl.Int64)[calls["source"]]
 
 
 def _libraries(profile: Profile, calls: pl.DataFrame, kernel: pl.Series) -> pl.Series:
@@ -271,7 +271,7 @@ def _libraries(profile: Profile, calls: pl.DataFrame, kernel: pl.Series) -> pl.S
     by_name = pl.coalesce(pl.when(text.str.contains(pattern)).then(pl.lit(name)) for name, pattern in _LIBRARIES)
     told = profile.names[distinct].select(by_name=by_name, rccl=text.str.contains(_RCCL))
     told = joined(calls.select("hlo_kind", "device"), kernel, told.with_columns(name=distinct), "name", profile.names.height)
-    amd = (profile.devices["warp_size"] == 64).fill_null(False).gather(calls["device"])
+    amd = (profile.devices["warp_size"] == 64).fill_null(False)[calls["device"]]
     rccl = (pl.col("by_name") == "nccl") & (amd | pl.col("rccl"))
     library = pl.coalesce(
         pl.when(pl.col("hlo_kind").is_not_null()).then(pl.lit("xla")), pl.when(rccl).then(pl.lit("rccl")), pl.col("by_name")

@@ -64,7 +64,7 @@ def units(study: Study, scope: Scope, per_step: bool) -> Units:
     windows = study.selection(scope).windows
     if scope.rank is not None:
         ranks = pl.Series([source.rank for source in study.profile.sources], dtype=pl.Int64)
-        windows = windows.filter(ranks.gather(windows["source"]) == scope.rank)
+        windows = windows.filter(ranks[windows["source"]] == scope.rank)
     return Units(windows, max(windows.height, 1))
 
 
@@ -128,17 +128,17 @@ def _of_work(part: Selection, name: pl.Series) -> pl.DataFrame:
 
 
 def _kernels(study: Study, part: Selection) -> pl.DataFrame:
-    return _of_work(part, study.profile.names["text"].gather(study.profile.slices["name"].gather(part.work["slice"])))
+    return _of_work(part, study.profile.names["text"][study.profile.slices["name"][part.work["slice"]]])
 
 
 def _categories(study: Study, part: Selection) -> pl.DataFrame:
-    return _of_work(part, pl.Series(TITLES).gather(study.category[part.work["slice"].to_numpy()]))
+    return _of_work(part, pl.Series(TITLES)[study.category[part.work["slice"].to_numpy()]])
 
 
 def _phases(study: Study, part: Selection) -> pl.DataFrame | None:
     if not study.phase.any():
         return None
-    return _of_work(part, _PHASES.gather(study.phase[part.work["slice"].to_numpy()]))
+    return _of_work(part, _PHASES[study.phase[part.work["slice"].to_numpy()]])
 
 
 def _modules(study: Study, part: Selection) -> pl.DataFrame | None:
@@ -148,7 +148,7 @@ def _modules(study: Study, part: Selection) -> pl.DataFrame | None:
     if not known.any():
         return None
     paths = pl.Series([path or name for path, name in zip(modules.paths, modules.names, strict=True)], dtype=pl.String)
-    return _of_work(part, paths.gather(np.maximum(modules.of_work, 0))).filter(pl.Series(known))
+    return _of_work(part, paths[np.maximum(modules.of_work, 0)]).filter(pl.Series(known))
 
 
 def _device_ops(study: Study, part: Selection) -> pl.DataFrame | None:
@@ -167,7 +167,7 @@ def _host_ops(study: Study, part: Selection) -> pl.DataFrame:
     if study.is_torch:
         return _profiler_ops(study, part, "self_ps")
     rows = np.flatnonzero(_inside(study, part) & host_op_slices(study.profile, study.profile.slices))
-    names = study.profile.names["text"].gather(study.profile.slices["name"].gather(rows))
+    names = study.profile.names["text"][study.profile.slices["name"][rows]]
     return pl.DataFrame({"slice": pl.Series(rows, dtype=pl.UInt32), "name": names, "time_ps": study.self_ps[rows]})
 
 
@@ -175,14 +175,14 @@ def _host_phases(study: Study, part: Selection) -> pl.DataFrame | None:
     if not study.host_phase.any():
         return None
     pieces = _host_ops(study, part)
-    return pieces.with_columns(name=_PHASES.gather(study.host_phase[pieces["slice"].to_numpy()]))
+    return pieces.with_columns(name=_PHASES[study.host_phase[pieces["slice"].to_numpy()]])
 
 
 def _profiler_ops(study: Study, part: Selection, column: str) -> pl.DataFrame:
     events = study.profiler_events.select("slice", time_ps=column)
     if part.slices is not None:
         events = events.filter(pl.Series(part.slices[events["slice"].to_numpy()], dtype=pl.Boolean))
-    names = study.profile.names["text"].gather(study.profile.slices["name"].gather(events["slice"]))
+    names = study.profile.names["text"][study.profile.slices["name"][events["slice"]]]
     step = names.str.starts_with("ProfilerStep#")
     return events.with_columns(name=names.set(step, "ProfilerStep*"))
 

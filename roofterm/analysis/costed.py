@@ -84,7 +84,7 @@ def costed(profile: Profile, work: pl.DataFrame, facts: pl.DataFrame, owners: Ow
     pieces = _numbered(pieces)
     items = _items(pieces)
     items = items.with_columns(*_costs_of_ops(owners, items), *_costs_of_hlo(profile, by_hlo, items))
-    items = items.with_columns(op_name=profile.slices["name"].gather(items["owner"]))
+    items = items.with_columns(op_name=profile.slices["name"][items["owner"]])
     items = _with_copies(profile, pieces, items)
     items = _with_collectives(profile, pieces, items)
     items = _decided(items)
@@ -95,7 +95,7 @@ def _pieces(profile: Profile, work: pl.DataFrame, facts: pl.DataFrame) -> pl.Dat
     """Work with the columns of `FACTS`, and: kernel_name (row of names), graph, fast_algorithm, exclusive_ps."""
     texts, name = profile.names["text"], profile.slices["name"]
     rows = index_of(rows_among(facts["slice"], work["slice"], profile.slices.height))
-    kernel_name = name.gather(work["slice"])
+    kernel_name = name[work["slice"]]
     launch = work["launch"]
     graph = texts.str.contains(r"GraphLaunch").to_numpy()[name.to_numpy()[launch.fill_null(0).to_numpy()]] & launch.is_not_null().to_numpy()
     return work.with_columns(
@@ -104,7 +104,7 @@ def _pieces(profile: Profile, work: pl.DataFrame, facts: pl.DataFrame) -> pl.Dat
         exclusive(work),
         kernel_name=kernel_name,
         graph=pl.Series(graph),
-        fast_algorithm=texts.str.contains(r"(?i)winograd|fft").gather(kernel_name),
+        fast_algorithm=texts.str.contains(r"(?i)winograd|fft")[kernel_name],
     )
 
 
@@ -191,15 +191,15 @@ def _items(pieces: pl.DataFrame) -> pl.DataFrame:
         number = np.repeat(np.arange(several.size), count[several])
         time[several] = np.add.reduceat(_fresh(number, start[mine], end[mine]), begins)
         tensor = np.isin(pieces["category"].to_numpy()[mine], [int(c) for c in TENSOR_CATEGORIES])
-        weight = 2 * tensor + pieces["tensor_core"].gather(mine).fill_null(False).to_numpy()
+        weight = 2 * tensor + pieces["tensor_core"][mine].fill_null(False).to_numpy()
         main[several] = mine[np.lexsort((start[mine] - end[mine], -weight, number))[begins]]
     place = np.where(pieces["step"].is_null().to_numpy(), item.size, np.arange(item.size))
     stepped = np.minimum.reduceat(place, first)
     firsts = ("item", "owner", "cost", "hlo", "hlo_cost", "signature", "device", "recomputed", "op")
     return pl.DataFrame(
         [
-            *(pieces[name].gather(first) for name in firsts),
-            *(pieces[name].gather(main) for name in ("category", "dtype", "tensor_core", "kernel_name")),
+            *(pieces[name][first] for name in firsts),
+            *(pieces[name][main] for name in ("category", "dtype", "tensor_core", "kernel_name")),
             taken(pieces["step"], np.where(stepped < item.size, stepped, ABSENT)),
             pl.Series("start_ps", start[first]),
             pl.Series("end_ps", np.maximum.reduceat(end, first)),
@@ -232,7 +232,7 @@ def _with_copies(profile: Profile, pieces: pl.DataFrame, items: pl.DataFrame) ->
     moved = pieces.filter(pl.col("kind") != int(Kind.KERNEL)).join(
         profile.copies.select("slice", "bytes").unique("slice", keep="first"), on="slice", how="inner"
     )
-    text = profile.names["text"].gather(moved["kernel_name"])
+    text = profile.names["text"][moved["kernel_name"]]
     moved = moved.with_columns(
         host=text.str.contains(r"(?i)HtoD|DtoH|H2D|D2H|HostTo|ToHost"),
         peer=text.str.contains(r"(?i)PtoP|P2P"),

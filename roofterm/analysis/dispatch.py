@@ -78,7 +78,7 @@ def executed_in(study: Study, work: int) -> int | None:
     around = np.isin(profile.slices["name"].to_numpy(), names.to_numpy())
     around &= (study.start_ps <= begins) & (study.start_ps + study.dur_ps >= ends)
     rows = np.flatnonzero(around)
-    tracks = profile.tracks[profile.slices["track"].gather(rows).to_list()]
+    tracks = profile.tracks[profile.slices["track"][rows].to_list()]
     source = profile.tracks["source"][int(profile.slices["track"][launch])]
     rows = rows[((tracks["source"] == source) & (tracks["kind"].cast(pl.UInt8) == int(TrackKind.HOST))).to_numpy()]
     return int(rows[0]) if rows.size == 1 else None

@@ -64,7 +64,7 @@ def flags(rows: pl.DataFrame, device: DeviceInfo | None, caches: Caches) -> pl.S
     sentences = [_sentences(_Told(*row), device) for row in groups.drop("row").iter_rows()]
     of_row = np.empty(rows.height, np.int64)
     of_row[groups["row"].explode().to_numpy()] = np.repeat(np.arange(groups.height), groups["row"].list.len().to_numpy())
-    return pl.Series("flags", sentences, dtype=pl.List(pl.String)).gather(of_row)
+    return pl.Series("flags", sentences, dtype=pl.List(pl.String))[of_row]
 
 
 def _told_of(row: Mapping[str, object], caches: Caches) -> _Told:

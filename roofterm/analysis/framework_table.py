@@ -25,7 +25,7 @@ def framework_keys(profile: Profile, work: pl.DataFrame) -> pl.DataFrame:
     Work of no instruction (a copy that nothing annotates) is a row of its own.
     """
     told = framework_ops_of(profile, work["slice"])
-    instruction = profile.hlo_ops["name"].gather(told["instruction"])
+    instruction = profile.hlo_ops["name"][told["instruction"]]
     rows = told.with_columns(work["slice"], hlo=instruction).with_columns(
         name=pl.coalesce("name", "hlo", pl.lit(NO_INSTRUCTION)), op_type=pl.coalesce("type", pl.lit(UNKNOWN_TYPE))
     )

@@ -71,22 +71,22 @@ def gap_table(study: Study, scope: Scope = ALL) -> pl.DataFrame:
     names = study.profile.slices["name"]
     length = (found["end_ps"] - found["start_ps"]).to_numpy()
     host = pl.select(pl.coalesce(_waiting_ops(study, found), host_slices(study, found))).to_series()
-    title = pl.Series(REASONS).gather(found["reason"])
+    title = pl.Series(REASONS)[found["reason"]]
     total = length / US
-    thread = study.profile.tracks["thread_name"].gather(found["track"]) if study.profile.tracks.height else None
+    thread = study.profile.tracks["thread_name"][found["track"]] if study.profile.tracks.height else None
     elsewhere = _elsewhere(study, found, host)
     columns: dict[str, object] = {
-        "name": pl.select(pl.coalesce(texts.gather(names.gather(host)), elsewhere, pl.lit("(nothing recorded)"))).to_series(),
+        "name": pl.select(pl.coalesce(texts[names[host]], elsewhere, pl.lit("(nothing recorded)"))).to_series(),
         "category": title,
         "calls": np.ones(length.size, np.int64),
         **dict.fromkeys(("total_us", "self_us", "mean_us", "min_us", "max_us", "p50_us", "p99_us"), total),
         "pct": 100 * total / total.sum() if length.size else total,
         "start_us": found["start_ps"].to_numpy() / US,
-        "device": study.profile.devices["id"].gather(found["device"]),
+        "device": study.profile.devices["id"][found["device"]],
         "step": _step_names(study, where, found),
-        "before": texts.gather(names.gather(found["before"])),
-        "after": texts.gather(names.gather(found["after"])),
-        "host_kind": pl.Series(TITLES).gather(pl.Series(study.category).gather(host)) if study.kind.size else None,
+        "before": texts[names[found["before"]]],
+        "after": texts[names[found["after"]]],
+        "host_kind": pl.Series(TITLES)[pl.Series(study.category)[host]] if study.kind.size else None,
         "host_wait_us": _us(found["host_wait_ps"]),
         "kernel_gap_us": _us(found["kernel_gap_ps"]),
         "thread": thread,
@@ -114,7 +114,7 @@ def spans(study: Study, scope: Scope) -> pl.DataFrame:
     worked = study.work["device"].unique().sort()
     if scope.rank is not None:
         worked = part.work["device"].unique().sort()
-    devices = pl.DataFrame({"device": worked, "source": study.profile.devices["source"].gather(worked)}, schema_overrides=_IDS)
+    devices = pl.DataFrame({"device": worked, "source": study.profile.devices["source"][worked]}, schema_overrides=_IDS)
     if scope.step != "all" and part.windows.height:
         windows = part.windows.select("source", pl.col("device").alias("own"), "start_ps", "end_ps", "step")
         rows = windows.join(devices, on="source", how="inner" if worked.len() else "left", maintain_order="left")
@@ -153,7 +153,7 @@ def host_slices(study: Study, found: pl.DataFrame) -> pl.Series:
     wait = found["host_wait_ps"].fill_null(0).to_numpy()
     end = start + np.where(2 * wait >= length, wait, length)
     main = main_threads(study)
-    source = study.profile.devices["source"].gather(found["device"])
+    source = study.profile.devices["source"][found["device"]]
     asked = pl.select(pl.coalesce(found["track"], source.replace_strict(main, default=None, return_dtype=pl.UInt32))).to_series()
     return doing(study, asked, source, start, end)
 
@@ -179,7 +179,7 @@ def _elsewhere(study: Study, found: pl.DataFrame, host: pl.Series) -> pl.Series:
         return pl.Series(told, dtype=pl.String)
     gaps_asked = found[asked]
     start, end = gaps_asked["start_ps"].to_numpy(), gaps_asked["end_ps"].to_numpy()
-    sources = study.profile.devices["source"].gather(gaps_asked["device"])
+    sources = study.profile.devices["source"][gaps_asked["device"]]
     threads = study.profile.tracks.with_row_index("track").filter(pl.col("kind").cast(pl.UInt8) == int(TrackKind.HOST))
     did: list[list[tuple[int, int]]] = [[] for _ in range(gaps_asked.height)]
     for track, source in threads.select("track", "source").iter_rows():
@@ -220,8 +220,8 @@ def main_threads(study: Study) -> dict[int, int]:
     profile = study.profile
     source = profile.tracks["source"].to_numpy()
     found: dict[int, int] = {}
-    launches = profile.slices["track"].gather(study.work["launch"].drop_nulls())
-    marks = profile.slices["track"].gather(profile.steps["slice"].filter(profile.steps["device"].is_null()).drop_nulls())
+    launches = profile.slices["track"][study.work["launch"].drop_nulls()]
+    marks = profile.slices["track"][profile.steps["slice"].filter(profile.steps["device"].is_null()).drop_nulls()]
     for tracks in (marks, launches):
         for track, _ in tracks.value_counts(sort=True).sort(["count", tracks.name], descending=[True, False]).iter_rows():
             found.setdefault(int(source[track]), int(track))
@@ -273,17 +273,17 @@ def _described(study: Study, device: int, found: list[tuple[int, Intervals]], li
     worked = line.work.filter(pl.col("work_class") != int(WorkClass.WAITING))
     previous = np.searchsorted(worked["start_ps"].to_numpy(), start, side="right") - 1
     slices = line.work["slice"]
-    launch = line.work["launch"].gather(pl.Series(after)).set(pl.Series(~launched), None)
+    launch = line.work["launch"][pl.Series(after)].set(pl.Series(~launched), None)
     return pl.DataFrame(
         {
             "span": row,
             "device": np.full(start.size, device),
             "start_ps": start,
             "end_ps": end,
-            "before": _last_to_end(worked).gather(pl.Series(np.maximum(previous, 0))).set(pl.Series(previous < 0), None),
-            "after": slices.gather(pl.Series(after)).set(pl.Series(~known), None),
+            "before": _last_to_end(worked)[pl.Series(np.maximum(previous, 0))].set(pl.Series(previous < 0), None),
+            "after": slices[pl.Series(after)].set(pl.Series(~known), None),
             "launch": launch,
-            "track": study.profile.slices["track"].gather(launch),
+            "track": study.profile.slices["track"][launch],
             "host_wait_ps": pl.Series(wait).set(pl.Series(~launched & (waiting == 0)), None),
             "kernel_gap_ps": pl.Series(rest).set(pl.Series(~launched), None),
             "reason": reason,
@@ -297,7 +297,7 @@ def _last_to_end(work: pl.DataFrame) -> pl.Series:
     end = work["end_ps"].to_numpy()
     reach = np.maximum.accumulate(end)
     fresh = np.concatenate(([True], reach[1:] > reach[:-1])) if end.size else np.zeros(0, np.bool_)
-    return work["slice"].gather(pl.Series(np.maximum.accumulate(np.where(fresh, np.arange(end.size), 0))))
+    return work["slice"][pl.Series(np.maximum.accumulate(np.where(fresh, np.arange(end.size), 0)))]
 
 
 def _whole(study: Study) -> pl.DataFrame:
@@ -312,7 +312,7 @@ def _whole(study: Study) -> pl.DataFrame:
     start = study.start_ps[shown]
     rows = pl.DataFrame(
         {
-            "source": study.profile.tracks["source"].gather(track[shown][first]),
+            "source": study.profile.tracks["source"][track[shown][first]],
             "start_ps": np.minimum.reduceat(start, first),
             "end_ps": np.maximum.reduceat(start + study.dur_ps[shown], first),
         }
@@ -321,8 +321,8 @@ def _whole(study: Study) -> pl.DataFrame:
 
 
 def _step_names(study: Study, where: pl.DataFrame, found: pl.DataFrame) -> pl.Series:
-    step = where["step"].gather(found["span"])
-    return study.profile.steps["name"].gather(step) if study.profile.steps.height else pl.Series([None] * found.height, dtype=pl.String)
+    step = where["step"][found["span"]]
+    return study.profile.steps["name"][step] if study.profile.steps.height else pl.Series([None] * found.height, dtype=pl.String)
 
 
 def _us(times: pl.Series) -> pl.Series:

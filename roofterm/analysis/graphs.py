@@ -136,7 +136,7 @@ def replayed_work(profile: Profile, launches: NDArray[np.integer]) -> list[I64]:
     """The work of each launch: by the graph's node numbers where every piece has one, else in order of start."""
     links = profile.links.filter(pl.col("launch").is_in(pl.Series(launches, dtype=pl.UInt32).implode())).select("launch", slice="work")
     links = links.join(profile.kernels.select("slice", "graph_node"), on="slice", how="left", maintain_order="left")
-    links = links.with_columns(start_ps=profile.slices["start_ps"].gather(links["slice"]))
+    links = links.with_columns(start_ps=profile.slices["start_ps"][links["slice"]])
     numbered = pl.col("graph_node").is_not_null().all().over("launch")
     links = links.with_columns(node=pl.when(numbered).then("graph_node").otherwise(0)).sort("launch", "node", "start_ps", "slice")
     runs = {int(key[0]): group["slice"].to_numpy().astype(np.int64) for key, group in links.group_by("launch", maintain_order=True)}

@@ -66,7 +66,7 @@ def counter_rows(
     ranges = counted["slice"].unique()
     totals = {str(name): float(value) for name, value in counted.group_by("counter").agg(pl.col("value").sum()).iter_rows()}
     moved = counted_bytes(totals)
-    length_ps = int(profile.slices["dur_ps"].gather(ranges).sum())
+    length_ps = int(profile.slices["dur_ps"][ranges].sum())
     busy_ps = sum(busy(group).length for _, group in work.group_by("device"))
     rows = [(dtype, flops) for dtype, flops in counted_flops(totals).items() if flops]
     return [

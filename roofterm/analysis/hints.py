@@ -100,7 +100,7 @@ def _batched_product(study: Study, slice_id: int) -> str | None:
     if text == "aten::matmul":
         first, last = _inside(study, host)
         names = study.profile.slices["name"][first:last].unique()
-        batched = bool((study.profile.names["text"].gather(names) == "aten::bmm").any())
+        batched = bool((study.profile.names["text"][names] == "aten::bmm").any())
     else:
         batched = text == "aten::bmm" and any(_text(study, row) == "aten::matmul" for row in _above(study, host))
     return "aten::matmul became aten::bmm: a batched product, since the tensors have three or more dimensions." if batched else None
@@ -190,7 +190,7 @@ def _own_calls(study: Study, row: int) -> list[int]:
 def _waiting(study: Study, first: int, last: int) -> int:
     """Time in calls that wait for the device, ps: synchronising ones, and copies that do not return at once."""
     rows = first + np.flatnonzero(np.isin(study.kind[first:last], _CALLS))
-    names = study.profile.names["text"].gather(study.profile.slices["name"].to_numpy()[rows])
+    names = study.profile.names["text"][study.profile.slices["name"].to_numpy()[rows]]
     copies = names.str.contains(r"^(cuda|hip)Memcpy").to_numpy() & (study.dur_ps[rows] > HANDED_OVER_PS)
     return int(study.dur_ps[rows[(study.kind[rows] == int(Kind.SYNC)) | copies]].sum())
 

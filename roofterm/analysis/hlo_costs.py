@@ -110,7 +110,7 @@ def _program_runs(profile: Profile, pieces: pl.DataFrame) -> pl.Series:
         "start_ps",
         end_ps=pl.col("start_ps") + pl.col("dur_ps"),
         own_ps="dur_ps",
-        device=profile.tracks["device"].gather(modules["track"]),
+        device=profile.tracks["device"][modules["track"]],
     ).drop_nulls("device")
     modules = on_device_clock(profile, modules).select("start_ps", "device", module="slice", stop_ps="end_ps")
     found = (

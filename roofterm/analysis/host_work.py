@@ -48,11 +48,11 @@ def with_host_work(profile: Profile) -> Profile:
             "start_ps": start,
             "dur_ps": end - start,
             "track": profile.tracks.height + place,
-            "name": profile.slices["name"].gather(op),
+            "name": profile.slices["name"][op],
             "kind": np.full(op.size, int(Kind.KERNEL)),
             "parent": np.full(op.size, ROOT, np.uint32),
             "depth": np.zeros(op.size, np.int64),
-            "offset": profile.slices["offset"].gather(op),
+            "offset": profile.slices["offset"][op],
         }
     )
     work = np.arange(op.size) + profile.slices.height

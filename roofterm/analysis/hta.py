@@ -45,19 +45,19 @@ def events(profile: Profile) -> pl.DataFrame:
     found = pl.concat([_work(profile), _waits(profile)])
     if found.height == 0:
         return pl.DataFrame(schema=EVENTS)
-    name = profile.names["text"].gather(slices["name"].gather(found["slice"]))
-    start = slices["start_ps"].gather(found["slice"])
+    name = profile.names["text"][slices["name"][found["slice"]]]
+    start = slices["start_ps"][found["slice"]]
     found = found.with_columns(
-        source=profile.tracks["source"].gather(slices["track"].gather(found["slice"])),
+        source=profile.tracks["source"][slices["track"][found["slice"]]],
         start_ps=start,
-        end_ps=start + slices["dur_ps"].gather(found["slice"]),
-        launched_ps=slices["start_ps"].gather(found["launch"]),
+        end_ps=start + slices["dur_ps"][found["slice"]],
+        launched_ps=slices["start_ps"][found["launch"]],
         kernel_type=_types(name),
     )
     steps = profile.names["text"].str.contains("ProfilerStep")
     if profile.names["text"].filter(steps).n_unique() > 1:
-        marks = slices.filter(steps.gather(slices["name"]))
-        source = profile.tracks["source"].gather(marks["track"])
+        marks = slices.filter(steps[slices["name"]])
+        source = profile.tracks["source"][marks["track"]]
         last = marks.select("start_ps", source=source).group_by("source").agg(last_ps=pl.col("start_ps").max())
         # Projections of the last step on the device count as its start too: work that was launched until then stays.
         found = found.join(last, on="source", how="left").filter(pl.col("launched_ps") < pl.col("last_ps"))
@@ -147,7 +147,7 @@ def _types(name: pl.Series) -> pl.Series:
 
 def _first_events(profile: Profile) -> pl.DataFrame:
     """Start of the first event of each source's file."""
-    slices = profile.slices.select("start_ps", "offset", source=profile.tracks["source"].gather(profile.slices["track"]))
+    slices = profile.slices.select("start_ps", "offset", source=profile.tracks["source"][profile.slices["track"]])
     return slices.sort("offset", maintain_order=True).group_by("source").agg(first_ps=pl.col("start_ps").first())
 
 

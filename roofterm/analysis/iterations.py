@@ -124,14 +124,14 @@ def _ranges(profile: Profile) -> pl.DataFrame:
         wanted |= (kind == Kind.OP) & np.isin(profile.slices["name"].to_numpy(), optimizers)
     at = np.flatnonzero(wanted)
     rows = profile.slices[at]
-    host = (profile.tracks["kind"] == int(TrackKind.HOST)).gather(rows["track"])
+    host = (profile.tracks["kind"] == int(TrackKind.HOST))[rows["track"]]
     return rows.select(
         "track",
         "start_ps",
         slice=pl.Series(at, dtype=pl.UInt32),
-        source=profile.tracks["source"].gather(rows["track"]),
+        source=profile.tracks["source"][rows["track"]],
         end_ps=pl.col("start_ps") + pl.col("dur_ps"),
-        text=profile.names["text"].gather(rows["name"]),
+        text=profile.names["text"][rows["name"]],
     ).filter(host)
 
 

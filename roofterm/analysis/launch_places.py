@@ -35,7 +35,7 @@ def launch_places(profile: Profile, work: pl.DataFrame) -> pl.DataFrame:
     """
     modules = work_modules(profile, work)
     paths = pl.Series([*(path or name for path, name in zip(modules.paths, modules.names, strict=True)), None], dtype=pl.String)
-    path = paths.gather(pl.Series(np.where(modules.of_work == NONE, len(modules.names), modules.of_work)))
+    path = paths[pl.Series(np.where(modules.of_work == NONE, len(modules.names), modules.of_work))]
     return pl.DataFrame({"slice": work["slice"], "module_path": path, "launched_from": _lines(profile, work)}, schema=PLACES)
 
 
@@ -51,7 +51,7 @@ def _lines(profile: Profile, work: pl.DataFrame) -> pl.Series:
         distinct, back = np.unique(work[column].to_numpy()[known].astype(np.int64), return_inverse=True)
         found[known] = innermost_above(profile, marked, bearers(profile, distinct))[back]
     name = np.where(found == NONE, 0, slices["name"].to_numpy()[np.maximum(found, 0)])
-    return texts.gather(pl.Series(name)).set(pl.Series(found == NONE), None)
+    return texts[pl.Series(name)].set(pl.Series(found == NONE), None)
 
 
 def _stated_lines(profile: Profile, work: pl.DataFrame) -> pl.Series:

@@ -21,11 +21,11 @@ def launch_keys(profile: Profile, work: pl.DataFrame) -> pl.DataFrame:
     an instruction (TensorFlow's, each by a path of its own) tell no kernels apart.
     """
     known = profile.kernels.filter(pl.col("grid_x").is_not_null()).select("slice", *_LAUNCH, "occupancy_pct").unique("slice", keep="first")
-    rows = work_with_names(profile, work).select("slice", "name", launcher=profile.slices["name"].gather(work["op"]))
+    rows = work_with_names(profile, work).select("slice", "name", launcher=profile.slices["name"][work["op"]])
     rows = rows.join(known, on="slice", how="inner", maintain_order="left")
     op = framework_ops_of(profile, rows["slice"])
-    compiled = pl.when(profile.hlo_ops["name"].gather(op["instruction"]).is_not_null()).then(op["name"])
-    launcher = pl.when(op["instruction"].is_null()).then(profile.names["text"].gather(rows["launcher"]))
+    compiled = pl.when(profile.hlo_ops["name"][op["instruction"]].is_not_null()).then(op["name"])
+    launcher = pl.when(op["instruction"].is_null()).then(profile.names["text"][rows["launcher"]])
     rows = rows.with_columns(tf_op=pl.coalesce(compiled, launcher))
     dims = [pl.concat_str([f"{prefix}_{axis}" for axis in "xyz"], separator=",").alias(prefix) for prefix in ("grid", "block")]
     rows = rows.with_columns(dims).drop(*_AXES, "launcher")
@@ -46,4 +46,4 @@ def framework_ops_of(profile: Profile, slices: pl.Series) -> pl.DataFrame:
             "type": stated.replace_strict(distinct, types, default=None, return_dtype=pl.String),
         }
     )
-    return pl.DataFrame([instruction, *(of_op[part].gather(instruction) for part in ("name", "type"))])
+    return pl.DataFrame([instruction, *(of_op[part][instruction] for part in ("name", "type"))])

@@ -59,13 +59,13 @@ def launches(profile: Profile, work: pl.DataFrame) -> pl.DataFrame:
         pieces=pl.len(),
     )
     slices = profile.slices
-    start = slices["start_ps"].gather(calls["launch"])
+    start = slices["start_ps"][calls["launch"]]
     graphs = profile.names["text"].str.contains(GRAPH_LAUNCH).arg_true()
     calls = calls.with_columns(
         call_start_ps=start,
-        call_end_ps=start + slices["dur_ps"].gather(calls["launch"]),
-        stream=profile.tracks["stream"].gather(slices["track"].gather(calls["first"])),
-        graph=slices["name"].gather(calls["launch"]).is_in(graphs.implode()),
+        call_end_ps=start + slices["dur_ps"][calls["launch"]],
+        stream=profile.tracks["stream"][slices["track"][calls["first"]]],
+        graph=slices["name"][calls["launch"]].is_in(graphs.implode()),
     )
     late = pl.max_horizontal(pl.col("start_ps") - pl.col("call_end_ps"), pl.lit(0, dtype=pl.Int64))
     calls = calls.with_columns(delay_ps=pl.when(pl.col("start_ps") >= pl.col("call_start_ps")).then(late))

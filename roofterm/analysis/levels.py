@@ -153,9 +153,9 @@ def with_shares(rows: pl.DataFrame, seconds: pl.Expr | None = None, more: Sequen
         _known("pct_of_peak_flops", shares[resources.index("compute")]),
         _known("pct_of_peak_bw", shares[memories].max(axis=0)),
         _known("pct_of_roof", pct_of_roof),
-        pl.Series("bound_by", found).gather(bound),
-        pl.Series("limiter", [*found, *(one and "latency" for one in found)]).gather(limit),
-        pl.Series("limit", [*found, *(one and f"{one}?" for one in found)]).gather(limit),
+        pl.Series("bound_by", found)[bound],
+        pl.Series("limiter", [*found, *(one and "latency" for one in found)])[limit],
+        pl.Series("limit", [*found, *(one and f"{one}?" for one in found)])[limit],
     )
 
 
@@ -166,7 +166,7 @@ def _known(name: str, shares: NDArray[np.float64]) -> pl.Series:
 
 def _tick_ps(profile: Profile) -> int:
     """Resolution of the file's times: 1 us where all work lasts whole microseconds (Kineto until 2024), else taken as none."""
-    lengths = profile.slices["dur_ps"].gather(profile.links["work"]).to_numpy()
+    lengths = profile.slices["dur_ps"][profile.links["work"]].to_numpy()
     return US_PS if lengths.size and not (lengths % US_PS).any() else 0
 
 
@@ -177,13 +177,13 @@ def op_items(profile: Profile, costed: Costed, items: pl.DataFrame, transfers: p
     """
     exclusive = np.zeros(costed.items.height, np.int64)
     np.add.at(exclusive, costed.pieces["item"].to_numpy(), costed.pieces["exclusive_ps"].to_numpy())
-    hlo = profile.hlo_ops["name"].gather(items["hlo"]) if profile.hlo_ops.height else pl.Series([None] * items.height, dtype=pl.String)
+    hlo = profile.hlo_ops["name"][items["hlo"]] if profile.hlo_ops.height else pl.Series([None] * items.height, dtype=pl.String)
     # One row a shape: signatures differ in strides and values too.
-    shape = profile.signatures["dims"].cast(pl.Categorical).to_physical().gather(items["signature"])
+    shape = profile.signatures["dims"].cast(pl.Categorical).to_physical()[items["signature"]]
     return with_rates(costed, items, transfers).with_columns(
         exclusive_ps=pl.Series(exclusive[items["item"].to_numpy()]),
         tick_ps=pl.col("pieces").cast(pl.Int64) * _tick_ps(profile),
-        text=pl.coalesce(pl.Series(hlo), profile.names["text"].gather(items["name"])),
+        text=pl.coalesce(pl.Series(hlo), profile.names["text"][items["name"]]),
         shape=pl.Series(shape) if profile.signatures.height else pl.lit(None, dtype=pl.UInt32),
     )
 
@@ -204,7 +204,7 @@ def op_rows(profile: Profile, items: pl.DataFrame) -> pl.DataFrame:
     )
     rows = summed(items, ["level", "text", "hlo", "shape", "category", "dtype_key", "path_key"])
     if profile.signatures.height:
-        rows = rows.with_columns(shapes=profile.signatures["dims"].gather(rows["signature"]))
+        rows = rows.with_columns(shapes=profile.signatures["dims"][rows["signature"]])
     return with_shares(rows).sort("time_ps", descending=True, maintain_order=True)
 
 
@@ -234,7 +234,7 @@ def kernel_pieces(
         time_ps=pl.col("length_ps"),
         rate_ps=pl.when(pl.col("rate_ps") > pl.col("item_ps")).then("rate_ps").otherwise("length_ps"),
         category=pl.coalesce(own, "category"),
-        kernel=profile.names["text"].gather(profile.slices["name"].gather(pieces["slice"])),
+        kernel=profile.names["text"][profile.slices["name"][pieces["slice"]]],
     )
 
 

@@ -52,8 +52,8 @@ def limiter_of(limiter: str | None) -> str:
 def stream_values(study: Study) -> list[LimitValue]:
     """Streams of devices, in order of number, all devices together."""
     profile = study.profile
-    streams = profile.tracks["stream"].gather(profile.slices["track"].gather(study.work["slice"]))
-    work = study.work.select("own_ps", stream=streams, device=profile.devices["id"].gather(study.work["device"]))
+    streams = profile.tracks["stream"][profile.slices["track"][study.work["slice"]]]
+    work = study.work.select("own_ps", stream=streams, device=profile.devices["id"][study.work["device"]])
     rows = (
         work.drop_nulls("stream")
         .group_by("stream")
@@ -74,7 +74,7 @@ def rank_values(study: Study) -> list[LimitValue]:
     ranks = pl.Series([source.rank for source in profile.sources], dtype=pl.Int64)
     if ranks.n_unique() < 2:
         return []
-    mine = ranks.gather(profile.tracks["source"].gather(profile.slices["track"].gather(study.work["slice"])))
+    mine = ranks[profile.tracks["source"][profile.slices["track"][study.work["slice"]]]]
     rows = (
         study.work.select("own_ps", rank=mine)
         .drop_nulls("rank")

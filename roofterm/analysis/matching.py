@@ -43,7 +43,7 @@ def match_calls(profile: Profile, calls: pl.DataFrame, compute: dict[int, Interv
     devices = calls["device"].n_unique()
     keyed = calls.with_columns(
         group_key=pl.coalesce("ranks", "group", pl.lit("")),
-        number=profile.steps["number"].gather(calls["step"]) if profile.steps.height else pl.lit(0, pl.Int64),
+        number=profile.steps["number"][calls["step"]] if profile.steps.height else pl.lit(0, pl.Int64),
         program=pl.when(pl.col("library") == "xla").then("collective").otherwise(pl.lit("")),
     ).filter(
         pl.col("number").is_not_null() & ((pl.col("library") != "xla") | (pl.col("group_size") >= devices)).fill_null(True),

@@ -102,7 +102,7 @@ def memory_of(profile: Profile) -> Memory:
     hosted = pl.when(pl.col("allocator").is_not_null()).then(pl.col("allocator").str.contains(HOST_ALLOCATOR))
     number = pl.coalesce(pl.when(pl.col("device_id") >= 0).then("device_id"), pl.col("allocator").str.extract(r"(\d+)").cast(pl.Int32))
     events = events.with_columns(
-        source=profile.tracks["source"].gather(events["track"]),
+        source=profile.tracks["source"][events["track"]],
         name=pl.coalesce("allocator", by_type, pl.lit("device")),
         on_device=~pl.coalesce(hosted, pl.col("device_type") == 0, pl.lit(False)),
         device=number.cast(pl.Int64),
@@ -178,8 +178,8 @@ def memory_pressure(profile: Profile, windows: pl.DataFrame) -> list[MemoryPress
     if calls.height == 0:
         return []
     steady = windows.filter(pl.col("steady"))
-    source = profile.tracks["source"].gather(calls["track"])
-    calls = calls.select("start_ps", "dur_ps", text=profile.names["text"].gather(calls["name"])).with_columns(source=source)
+    source = profile.tracks["source"][calls["track"]]
+    calls = calls.select("start_ps", "dur_ps", text=profile.names["text"][calls["name"]]).with_columns(source=source)
     inside = np.zeros(calls.height, np.bool_)
     for window in steady.iter_rows(named=True):
         start = calls["start_ps"].to_numpy()
@@ -353,7 +353,7 @@ def _ops_around(profile: Profile, track: pl.Series, time: pl.Series) -> pl.Serie
         if not climbs.any():
             break
         found = np.where(climbs, parent[row], found)
-    names = profile.names["text"].gather(profile.slices["name"].gather(pl.Series(np.where(found == ROOT, 0, found))))
+    names = profile.names["text"][profile.slices["name"][pl.Series(np.where(found == ROOT, 0, found))]]
     return names.set(pl.Series(found == ROOT), None) if names.len() else names
 
 

@@ -71,7 +71,7 @@ def module_paths(profile: Profile, slices: pl.Series) -> pl.Series:
     of_frame, _, paths = _paths(profile, frames)
     frame = _innermost(profile, rows, _flags(profile, frames))
     code = np.where(frame == NONE, len(paths), of_frame[np.searchsorted(frames, np.maximum(frame, 0)) % frames.size])
-    return pl.Series([*paths, None], dtype=pl.String).gather(pl.Series(code))
+    return pl.Series([*paths, None], dtype=pl.String)[pl.Series(code)]
 
 
 def module_rows(found: Bounded, work: pl.DataFrame, modules: Modules, device: DeviceInfo | None) -> list[RooflineRow]:
@@ -82,7 +82,7 @@ def module_rows(found: Bounded, work: pl.DataFrame, modules: Modules, device: De
     names = pl.Series([*modules.names, NO_MODULE], dtype=pl.String)
     paths = pl.Series([*modules.paths, None], dtype=pl.String)
     row = pl.Series(np.where(of_item["module"].to_numpy() == NONE, len(modules.names), of_item["module"].to_numpy()))
-    of_item = of_item.select("item", text=names.gather(row), path=paths.gather(row))
+    of_item = of_item.select("item", text=names[row], path=paths[row])
     items = found.items.drop("text").join(of_item, on="item", how="inner", maintain_order="left")
     rows = summed(items, ["text", "path"]).with_columns(rate_s=pl.when(pl.col("known_ps") > 0).then(pl.col("known_ps") / 1e12))
     return records(with_shares(rows, pl.col("rate_s")).sort("time_ps", descending=True, maintain_order=True), "module", device)

@@ -80,7 +80,7 @@ def launches_before(study: Study, slice_id: int) -> int:
     before = study.work.filter(
         (pl.col("device") == device) & (pl.col("start_ps") < int(study.start_ps[slice_id])) & (pl.col("kind") == int(Kind.KERNEL))
     )
-    return int(same.gather(profile.slices["name"].gather(before["slice"])).sum())
+    return int(same[profile.slices["name"][before["slice"]]].sum())
 
 
 def _counters(study: Study, slice_id: int) -> NextCommand | None:

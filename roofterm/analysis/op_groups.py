@@ -41,7 +41,7 @@ def input_shapes(profile: Profile, slices: pl.Series) -> pl.Series:
     shown = pl.Series([_profiler_shape(dims) for dims in profile.signatures["dims"].to_list()], dtype=pl.String)
     signed = profile.ops.select("slice", "signature").unique("slice", keep="first")
     signature = slices.alias("slice").to_frame().join(signed, on="slice", how="left", maintain_order="left")["signature"]
-    return shown.gather(signature).fill_null("[]")
+    return shown[signature].fill_null("[]")
 
 
 def _profiler_shape(dims: str | None) -> str:

@@ -49,7 +49,7 @@ def hiding(profile: Profile, work: pl.DataFrame, communication: dict[int, Interv
     launch = profile.kernels.select("slice", grid=_shape("grid"), block=_shape("block"))
     kernels = kernels.join(launch, on="slice", how="left", maintain_order="left")
     kernels = kernels.with_columns(
-        name=profile.names["text"].gather(profile.slices["name"].gather(kernels["slice"])), shapes=_shapes(profile, kernels["op"])
+        name=profile.names["text"][profile.slices["name"][kernels["slice"]]], shapes=_shapes(profile, kernels["op"])
     )
     alone = pl.col("under") == 0
     overlapped = (pl.col("under") >= OVERLAPPED_SHARE * pl.col("length")) & (pl.col("under") > 0)
@@ -93,7 +93,7 @@ def _shapes(profile: Profile, ops: pl.Series) -> pl.Series:
     """Recorded input shapes of ops, null where there are none."""
     signed = profile.ops.select(op="slice", signature="signature").unique("op", keep="first")
     signature = ops.alias("op").to_frame().join(signed, on="op", how="left", maintain_order="left")["signature"]
-    return profile.signatures["dims"].gather(signature)
+    return profile.signatures["dims"][signature]
 
 
 def _shape(prefix: str) -> pl.Expr:

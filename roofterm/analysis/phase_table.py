@@ -49,8 +49,8 @@ def phase_breakdown(
     titles = pl.Series([title or OTHER for title in PHASE_TITLES], dtype=pl.String)
     frame = pl.DataFrame(
         {
-            "step": windows["step"].gather(rows),
-            "phase": titles.gather(codes),
+            "step": windows["step"][rows],
+            "phase": titles[codes],
             "device_us": device_ps[rows, codes] / US,
             "exposed_us": exposed_ps[rows, codes] / US,
             "pieces": pieces[rows, codes],
@@ -80,7 +80,7 @@ def phase_rows(found: Bounded, work: pl.DataFrame, phases: U8, device: DeviceInf
 
 def _with_phase(found: Bounded, work: pl.DataFrame, phases: U8) -> pl.DataFrame:
     titles = pl.Series([title or OTHER for title in PHASE_TITLES], dtype=pl.String)
-    of_piece = pl.DataFrame({"slice": work["slice"], "start_ps": work["start_ps"], "phase": titles.gather(phases)})
+    of_piece = pl.DataFrame({"slice": work["slice"], "start_ps": work["start_ps"], "phase": titles[phases]})
     pieces = found.costed.pieces.select("slice", "item").join(of_piece, on="slice", how="inner")
     of_item = pieces.sort("start_ps", maintain_order=True).group_by("item", maintain_order=True).agg(text=pl.col("phase").first())
     return found.items.drop("text").join(of_item, on="item", how="inner", maintain_order="left")

@@ -116,7 +116,7 @@ def work_phases(profile: Profile, work: pl.DataFrame, host: U8, iteration_phase:
 def phase_names(codes: U8) -> pl.Series:
     """Phases as texts, null for none."""
     titles = pl.Series("phase", PHASE_TITLES, dtype=pl.String)
-    return titles.gather(codes)
+    return titles[codes]
 
 
 def _code(text: str | None) -> int:

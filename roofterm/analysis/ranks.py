@@ -37,7 +37,7 @@ def rank_rows(
     `windows` (schema `steps.WINDOWS`) and `steps` go row for row; `lines`: each device's work; `calls` and `matched` are of the
     schemas `collective_calls.CALLS` and `matching.MATCHED`. Without steps the whole file counts as one.
     """
-    sources = profile.devices["source"].gather(sorted(lines)).unique(maintain_order=True).to_list() if lines else []
+    sources = profile.devices["source"][sorted(lines)].unique(maintain_order=True).to_list() if lines else []
     sources = sources or list(range(len(profile.sources)))
     meetings = calls.select("slice", "source", "step").join(matched, on="slice", how="inner")
     rows = []
@@ -45,7 +45,7 @@ def rank_rows(
         mine = (windows["source"] == source).to_numpy()
         rows_counted = np.flatnonzero(mine & chosen) if chosen is not None else _counted(steps, np.flatnonzero(mine))
         counted = [steps[row] for row in rows_counted]
-        numbers = windows["step"].gather(rows_counted)
+        numbers = windows["step"][rows_counted]
         devices = [line for device, line in lines.items() if profile.devices["source"][device] == source]
         row = _row(profile, source, counted, devices)
         met = meetings.filter(pl.col("source") == source)

@@ -276,7 +276,7 @@ def _program(
     rows += _totalled(total, [_Time("Total", _busy_s(work), devices, 0.0)], "Busy", device)
     complete = windows.filter(pl.col("complete")) if windows is not None and windows.height else None
     if complete is not None and complete.height:
-        numbers = profile.steps["number"].gather(complete["step"]).n_unique()
+        numbers = profile.steps["number"][complete["step"]].n_unique()
         steps = complete["step"].implode()
         mine = of_steps.filter(pl.col("step").is_in(steps)).with_columns(step_name=pl.lit("Average"))
         launching_s = _launches(work.filter(pl.col("step").is_in(steps))) * launch_s
@@ -298,7 +298,7 @@ def _steps(
     if windows is None or windows.height == 0 or of_steps.height == 0:
         return []
     numbers = profile.steps["number"].cast(pl.String)
-    labels = pl.DataFrame({"step": windows["step"], "step_name": numbers.gather(windows["step"])})
+    labels = pl.DataFrame({"step": windows["step"], "step_name": numbers[windows["step"]]})
     mine = of_steps.join(labels, on="step", how="inner", maintain_order="left")
     working_in = devices_of.unique().join(labels, on="step", how="inner")
     devices = dict(working_in.group_by("step_name").agg(pl.col("device").n_unique()).iter_rows())
@@ -363,7 +363,7 @@ _TIMES = {"step_name": pl.String, "seconds": pl.Float64, "devices": pl.Int64, "l
 
 def _devices(profile: Profile, work: pl.DataFrame) -> dict[int, int]:
     """How many devices of each source worked."""
-    sources = profile.devices["source"].gather(work["device"].unique())
+    sources = profile.devices["source"][work["device"].unique()]
     return {int(source): int(count) for source, count in sources.value_counts().iter_rows()}
 
 

@@ -54,7 +54,7 @@ def select(profile: Profile, work: pl.DataFrame, windows: pl.DataFrame, scope: S
     sources: list[int] | None = None
     if scope.rank is not None:
         sources = _sources_of_rank(profile, scope.rank)
-        work = work.filter(profile.devices["source"].gather(work["device"]).is_in(sources))
+        work = work.filter(profile.devices["source"][work["device"]].is_in(sources))
         text += f" of rank {scope.rank}"
     if scope.window_ps is not None:
         first, last = scope.window_ps
@@ -93,7 +93,7 @@ def _chosen_steps(profile: Profile, windows: pl.DataFrame, asked: str) -> tuple[
         if asked == "steady":
             return None, "whole file, no steps"
         raise ScopeError(f"--step {asked}: this profile has no steps")
-    numbers = profile.steps["number"].gather(windows["step"])
+    numbers = profile.steps["number"][windows["step"]]
     if asked == "steady":
         for column, name in (("steady", "steady"), ("complete", "complete")):
             taken = windows.filter(pl.col(column))

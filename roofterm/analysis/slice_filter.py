@@ -130,11 +130,9 @@ def _by_track(atom: Atom, study: Groundwork) -> Mask:
     if atom.field == "stream":
         numbers = tracks["stream"]
     elif atom.field == "device":
-        numbers = (
-            profile.devices["id"].gather(tracks["device"]) if profile.devices.height else pl.Series([None] * tracks.height, dtype=pl.Int64)
-        )
+        numbers = profile.devices["id"][tracks["device"]] if profile.devices.height else pl.Series([None] * tracks.height, dtype=pl.Int64)
     else:
-        numbers = pl.Series([source.rank for source in profile.sources], dtype=pl.Int64).gather(tracks["source"])
+        numbers = pl.Series([source.rank for source in profile.sources], dtype=pl.Int64)[tracks["source"]]
     mine: Mask = numbers.is_between(atom.low, atom.high).fill_null(False).to_numpy()
     hits: Mask = mine[profile.slices["track"].to_numpy()]
     return hits

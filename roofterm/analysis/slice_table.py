@@ -80,13 +80,13 @@ def slice_table(study: Study, chosen: NDArray[np.bool_]) -> pl.DataFrame:
         name=names["text"],
         cat=names["cat"],
         kind=slices["kind"].replace_strict({int(k): k.name.lower() for k in Kind}, return_dtype=pl.String),
-        category=pl.Series(TITLES, dtype=pl.String).gather(study.category[rows]),
-        rank=sources["rank"].gather(tracks["source"]),
-        host=sources["host"].gather(tracks["source"]),
+        category=pl.Series(TITLES, dtype=pl.String)[study.category[rows]],
+        rank=sources["rank"][tracks["source"]],
+        host=sources["host"][tracks["source"]],
         process=tracks["process"],
         thread=tracks["thread"],
         thread_name=tracks["thread_name"],
-        device=profile.devices["id"].gather(tracks["device"]),
+        device=profile.devices["id"][tracks["device"]],
         stream=tracks["stream"],
         step=_step_numbers(study)[rows],
     )
@@ -96,7 +96,7 @@ def slice_table(study: Study, chosen: NDArray[np.bool_]) -> pl.DataFrame:
         profile.links.select(slice="work", launch="launch", op=_op_names(study)),
         profile.copies.select("slice", "bytes"),
         profile.kernels.select("slice", grid=_triple("grid"), block=_triple("block")),
-        profile.ops.select("slice", shapes=profile.signatures["dims"].gather(profile.ops["signature"])),
+        profile.ops.select("slice", shapes=profile.signatures["dims"][profile.ops["signature"]]),
     ):
         once = side.rename({"slice": "id"}).unique("id", keep="first")
         frame = frame.join(once, on="id", how="left", maintain_order="left")
@@ -111,7 +111,7 @@ def _correlations(study: Study) -> pl.DataFrame:
 
 def _op_names(study: Study) -> pl.Series:
     profile = study.profile
-    return profile.names["text"].gather(profile.slices["name"].gather(profile.links["op"]))
+    return profile.names["text"][profile.slices["name"][profile.links["op"]]]
 
 
 def _triple(prefix: str) -> pl.Expr:
@@ -143,7 +143,7 @@ def _step_numbers(study: Study) -> pl.Series:
     row[on_host] = np.append(marks["row"].to_numpy().astype(np.int64), OUTSIDE)[inside]
     counted = study.work.drop_nulls("step")
     row[counted["slice"].to_numpy()] = counted["step"].to_numpy()
-    return profile.steps["number"].gather(pl.Series(row).replace(OUTSIDE, None).cast(pl.UInt32))
+    return profile.steps["number"][pl.Series(row).replace(OUTSIDE, None).cast(pl.UInt32)]
 
 
 def _marks_of_host(profile: Profile) -> pl.DataFrame:

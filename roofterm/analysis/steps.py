@@ -89,7 +89,7 @@ def step_rows(profile: Profile, windows: pl.DataFrame, lines: dict[int, DeviceLi
     start, end = windows["start_ps"].to_numpy(), windows["end_ps"].to_numpy()
     parts = {device: line.breakdowns(start, end) for device, line in lines.items()}
     launched = {device: line.launched(windows["step"].to_numpy()) for device, line in lines.items()}
-    names = profile.steps["name"].gather(windows["step"])
+    names = profile.steps["name"][windows["step"]]
     rows = []
     for at, (window, name) in enumerate(zip(windows.iter_rows(named=True), names, strict=True)):
         if window["device"] is None:

@@ -157,7 +157,7 @@ class Study(Groundwork):
 
     def phase_times(self, rows: Sequence[int]) -> list[results.PhaseTime]:
         """The mean by phase of some steps, by their places in `steps()`."""
-        return phase_times(self.phase_breakdown(), self.windows["step"].gather(list(rows)).to_list())
+        return phase_times(self.phase_breakdown(), self.windows["step"][list(rows)].to_list())
 
     def other_tools(self) -> results.OtherTools | None:
         """Step breakdown and device figures as torch-tb-profiler and HTA define them; None of a profile that they do not read."""
@@ -214,7 +214,7 @@ class Study(Groundwork):
     def _rank_groups(self, scope: Scope) -> list[results.RankGroup]:
         part = self.selection(scope)
         calls = self.collective_calls.filter(pl.col("slice").is_in(part.work["slice"].implode()))
-        steps = self.profile.steps["number"].gather(part.windows["step"]).n_unique() if part.windows.height else 1
+        steps = self.profile.steps["number"][part.windows["step"]].n_unique() if part.windows.height else 1
         return rank_groups(self.profile.sources, calls, self.matched_calls, max(steps, 1))
 
     def rank_steps(self) -> pl.DataFrame:

@@ -37,7 +37,7 @@ def summarise(
     compute_ps = sum(line.compute.length for line in lines.values())
     window = span * len(lines)
     communication = kernels.filter(pl.col("work_class") == int(WorkClass.COMMUNICATION))
-    ids, sources = (profile.devices[column].gather(kernels["device"]) for column in ("id", "source"))
+    ids, sources = (profile.devices[column][kernels["device"]] for column in ("id", "source"))
     host_steps = profile.steps
     return Summary(
         slices=profile.slices.height,
@@ -65,7 +65,7 @@ def summarise(
         sync_us=_sync(profile) / US,
         span_us=span / US,
         flops_total=flops_total,
-        distinct_kernels=profile.slices["name"].gather(kernels["slice"]).n_unique(),
+        distinct_kernels=profile.slices["name"][kernels["slice"]].n_unique(),
         threads=_threads(profile),
         process_names=sorted(set(profile.tracks["process_name"].drop_nulls().to_list()) - {""}),
         counter_series=profile.counters["series"].unique().sort().to_list(),
@@ -148,7 +148,7 @@ def _by_rank(profile: Profile, kernels: pl.DataFrame, source: pl.Series) -> dict
     ranks = pl.Series([s.rank for s in profile.sources], dtype=pl.Int64)
     if ranks.null_count() == len(ranks):
         return None
-    rank = ranks.gather(source)
+    rank = ranks[source]
     return _sums(rank.drop_nulls(), kernels["own_ps"].filter(rank.is_not_null()))
 
 
@@ -162,7 +162,7 @@ def _smallest_self(profile: Profile, self_ps: NDArray[np.int64]) -> float | None
     """The smallest self time by name, us."""
     if self_ps.size == 0:
         return None
-    text = profile.names["text"].rank("dense").gather(profile.slices["name"])  # one text may stand in several categories
+    text = profile.names["text"].rank("dense")[profile.slices["name"]]  # one text may stand in several categories
     total, calls = _totals(text.to_numpy(), self_ps)
     return int(total[calls > 0].min()) / US
 
@@ -190,7 +190,7 @@ def _least_delay(profile: Profile, work: pl.DataFrame) -> float | None:
     linked = work.drop_nulls("launch")
     if linked.height == 0:
         return None
-    start, dur = (profile.slices[column].gather(linked["launch"]) for column in ("start_ps", "dur_ps"))
+    start, dur = (profile.slices[column][linked["launch"]] for column in ("start_ps", "dur_ps"))
     delay = linked["start_ps"] - start - dur
     return max(int(delay.min()), 0) / US  # type: ignore[arg-type]
 

@@ -89,7 +89,7 @@ def _framework_table(study: Study, scope: Scope, part: Selection) -> pl.DataFram
 
 def _titled_facts(study: Study) -> pl.DataFrame:
     """`facts` with categories by their titles."""
-    return study.facts.with_columns(category=pl.Series(TITLES, dtype=pl.Categorical).gather(study.facts["category"]))
+    return study.facts.with_columns(category=pl.Series(TITLES, dtype=pl.Categorical)[study.facts["category"]])
 
 
 def _work_table(study: Study, by: str, scope: Scope, part: Selection) -> pl.DataFrame:
@@ -141,11 +141,11 @@ def _profiler_table(study: Study, part: Selection, scope: Scope, group: str | No
 def _profiler_flops(study: Study, events: pl.DataFrame) -> pl.Series:
     """The profiler's FLOPs of each event: one evaluation for each distinct op and signature."""
     profile = study.profile
-    name = profile.slices["name"].gather(events["slice"]).to_numpy().astype(np.int64)
+    name = profile.slices["name"][events["slice"]].to_numpy().astype(np.int64)
     signature = looked_up(profile.ops["signature"], profile.ops["slice"], profile.slices.height, events["slice"])
     signed = signature.is_not_null().to_numpy()
     keys, back = np.unique(name[signed] << 32 | signature.drop_nulls().to_numpy(), return_inverse=True)
-    texts = profile.names["text"].gather(keys >> 32).to_list()
+    texts = profile.names["text"][keys >> 32].to_list()
     shapes = profile.signatures[keys & 0xFFFFFFFF]
     found = map(profiler_flops, texts, shapes["dims"].to_list(), shapes["concrete"].to_list())
     flops = np.zeros(name.size, np.int64)

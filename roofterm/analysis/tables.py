@@ -77,9 +77,9 @@ def kernel_table(profile: Profile, work: pl.DataFrame, facts: pl.DataFrame, fill
     rows = rows.with_columns(
         places["module_path"],
         places["launched_from"],
-        code=code.gather(profile.slices["name"].gather(work["slice"])),
-        stream=profile.tracks["stream"].gather(rows["track"]),
-        launched_by=code.gather(profile.slices["name"].gather(work["op"])),
+        code=code[profile.slices["name"][work["slice"]]],
+        stream=profile.tracks["stream"][rows["track"]],
+        launched_by=code[profile.slices["name"][work["op"]]],
     )
     table = rows.group_by("code", maintain_order=True).agg(
         *aggregates(),
@@ -95,7 +95,7 @@ def kernel_table(profile: Profile, work: pl.DataFrame, facts: pl.DataFrame, fill
         limited_by=_usual("limited_by").cast(pl.String),
         evidence=_usual("evidence").cast(pl.String),
     )
-    table = table.with_columns(name=texts.gather(table["code"]))
+    table = table.with_columns(name=texts[table["code"]])
     told = rows.filter(pl.col("launch").is_not_null() | pl.col("op").is_not_null())
     launchers = _longest(rows.drop_nulls("launched_by"), "launched_by", texts)
     for found in (_shape(rows, "grid"), _shape(rows, "block"), launchers, _common_modules(told), _longest(told, "launched_from")):
@@ -122,9 +122,9 @@ def profiler_op_table(
     names, size = _event_names(profile), profile.slices.height
     at = rows_of(rows_by_id(profile.ops["slice"], size), events["slice"])
     rows = events.with_columns(
-        names["code"].gather(profile.slices["name"].gather(events["slice"])),
+        names["code"][profile.slices["name"][events["slice"]]],
         taken(profile.ops["forward_thread"].is_not_null(), at).alias("backward"),
-        kind=profile.slices["kind"].gather(events["slice"]),
+        kind=profile.slices["kind"][events["slice"]],
         length_ps="dur_ps",
         own_ps="self_ps",
         flops=flops,
@@ -146,7 +146,7 @@ def profiler_op_table(
         self_device_memory_bytes=pl.col("self_device_memory_bytes").sum(),
         is_backward=pl.col("backward").any(),
     )
-    table = table.with_columns(names["name"].gather(table["code"]), names["annotation"].gather(table["code"])).drop("code")
+    table = table.with_columns(names["name"][table["code"]], names["annotation"][table["code"]]).drop("code")
     if top_memory.calls:
         table = pl.concat([table, _memory_row(table, top_memory)], how="diagonal_relaxed")
     return finished(table, "op", share_of="self_us", most="total_us")
@@ -166,7 +166,7 @@ def _event_names(profile: Profile) -> pl.DataFrame:
 def host_op_table(profile: Profile, slices: pl.DataFrame, self_ps: pl.Series) -> pl.DataFrame:
     """Host slices by name with slice self time (`self_ps`, row for row): for profiles that PyTorch did not write."""
     rows = slices.with_columns(own_ps=self_ps, length_ps="dur_ps").filter(pl.Series(host_op_slices(profile, slices), dtype=pl.Boolean))
-    rows = rows.with_columns(name=profile.names["text"].gather(rows["name"]))
+    rows = rows.with_columns(name=profile.names["text"][rows["name"]])
     table = rows.group_by("name", maintain_order=True).agg(
         *aggregates(), category=_host_category(pl.col("kind").first()), host_ps=pl.col("length_ps").sum()
     )
@@ -183,12 +183,12 @@ def host_op_slices(profile: Profile, slices: pl.DataFrame) -> NDArray[np.bool_]:
 
 def work_with_names(profile: Profile, work: pl.DataFrame) -> pl.DataFrame:
     """Pieces of work with their name, track and length_ps, by the device's own clock where a file has it, as XProf counts."""
-    return _pieces(profile, work).with_columns(name=profile.names["text"].gather(profile.slices["name"].gather(work["slice"])))
+    return _pieces(profile, work).with_columns(name=profile.names["text"][profile.slices["name"][work["slice"]]])
 
 
 def _pieces(profile: Profile, work: pl.DataFrame) -> pl.DataFrame:
     work = on_device_clock(profile, work)
-    return work.with_columns(track=profile.slices["track"].gather(work["slice"]), length_ps=pl.col("end_ps") - pl.col("start_ps"))
+    return work.with_columns(track=profile.slices["track"][work["slice"]], length_ps=pl.col("end_ps") - pl.col("start_ps"))
 
 
 def aggregates() -> list[pl.Expr]:
@@ -260,7 +260,7 @@ def _longest(rows: pl.DataFrame, column: str, texts: pl.Series | None = None) ->
     was under none."""
     sums = rows.group_by("code", column).agg(pl.col("length_ps").sum())
     if texts is not None:
-        sums = sums.with_columns(texts.gather(sums[column]).alias(column))
+        sums = sums.with_columns(texts[sums[column]].alias(column))
     return sums.sort(["length_ps", column], descending=[True, False], nulls_last=True).unique("code", keep="first").select("code", column)
 
 
@@ -285,7 +285,7 @@ def _shared_path(paths: Sequence[str]) -> str:
 
 def _names_of(profile: Profile, slices: pl.Series) -> pl.Series:
     """Names of slices by id, null for null."""
-    return profile.names["text"].gather(profile.slices["name"].gather(slices))
+    return profile.names["text"][profile.slices["name"][slices]]
 
 
 def _host_category(kind: pl.Expr) -> pl.Expr:

@@ -107,7 +107,7 @@ def kernel_table(profile: Profile, work: pl.DataFrame) -> pl.DataFrame:
         profile.kernels.select("slice", "occupancy_pct", "blocks_per_unit"), on="slice", how="left", maintain_order="left"
     )
     kernels = kernels.with_columns(
-        name=profile.names["text"].gather(profile.slices["name"].gather(kernels["slice"])), length=pl.col("end_ps") - pl.col("start_ps")
+        name=profile.names["text"][profile.slices["name"][kernels["slice"]]], length=pl.col("end_ps") - pl.col("start_ps")
     )
     length = pl.col("length")
     weight = pl.when(length.sum() > 0).then(length.sum())
@@ -137,7 +137,7 @@ def _roles(profile: Profile, work: pl.DataFrame) -> list[Intervals]:
         rows = slices.filter(pl.col("name").is_in(chosen.arg_true().implode()))
         return _union(rows["start_ps"], rows["dur_ps"])
 
-    called = names["text"].is_in(_COLLECTIVES).gather(slices["name"].gather(work["op"])).fill_null(False)
+    called = names["text"].is_in(_COLLECTIVES)[slices["name"][work["op"]]].fill_null(False)
     kernels = work.filter((pl.col("kind") == Kind.KERNEL) & ~called)
     exchanged = work.filter((pl.col("kind") == Kind.KERNEL) & called)
     calls = slices.filter(pl.col("kind").is_in([int(kind) for kind in HOST_CALL_KINDS]))

@@ -70,8 +70,8 @@ class _Call(NamedTuple):
 
 def _with_circumstances(profile: Profile, ops: pl.DataFrame) -> pl.DataFrame:
     found = surroundings(profile, ops["op"].to_numpy().astype(np.int64))
-    name = profile.slices["name"].gather(ops["op"])
-    every = pl.DataFrame({"name": profile.slices["name"].gather(profile.ops["slice"]), "signature": profile.ops["signature"]})
+    name = profile.slices["name"][ops["op"]]
+    every = pl.DataFrame({"name": profile.slices["name"][profile.ops["slice"]], "signature": profile.ops["signature"]})
     counts = every.group_by("name", "signature").agg(calls=pl.len())
     return ops.with_columns(
         name=name,

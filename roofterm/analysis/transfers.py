@@ -44,7 +44,7 @@ def transfers(profile: Profile) -> pl.DataFrame:
         ran = ran.unique("slice", keep="first", maintain_order=True)
     taken = profile.slices[ran["slice"]]
     ran = ran.with_columns(
-        device=profile.tracks["device"].gather(taken["track"]),
+        device=profile.tracks["device"][taken["track"]],
         start_ps=taken["start_ps"],
         end_ps=taken["start_ps"] + taken["dur_ps"],
         own_ps=taken["dur_ps"],

@@ -111,7 +111,7 @@ def _of_model(
 
 def _of_one_phase(study: Study, steps: pl.DataFrame, change: Change) -> tuple[pl.DataFrame, str | None, list[str]]:
     """The steps of the phase that is asked about; of several, that of the most time."""
-    phases = study.step_facts["phase"].gather(steps["step"])
+    phases = study.step_facts["phase"][steps["step"]]
     table = steps.with_columns(phase=phases, length=pl.col("end_ps") - pl.col("start_ps"))
     known = table.drop_nulls("phase").group_by("phase").agg(pl.col("length").sum(), pl.len().alias("count")).sort("length", descending=True)
     if known.height == 0:

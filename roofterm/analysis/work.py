@@ -151,7 +151,7 @@ def _steps_of(profile: Profile, work: pl.DataFrame) -> pl.Series:
                 begin = end = work["start_ps"].to_numpy()[mine]
             elif launched.size:
                 mine = np.flatnonzero(launched & (profile.devices["source"].to_numpy()[device] == key[0]))
-                launch = work["launch"].gather(mine).to_numpy()
+                launch = work["launch"][mine].to_numpy()
                 begin, end = start[launch], start[launch] + dur[launch]
             else:
                 continue

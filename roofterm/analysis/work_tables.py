@@ -19,7 +19,7 @@ def module_keys(work: pl.DataFrame, modules: Modules) -> pl.DataFrame:
     row = np.where(modules.of_work == NONE, len(modules.names), modules.of_work)
     paths = pl.Series([path or name for path, name in zip(modules.paths, modules.names, strict=True)] + [NO_MODULE], dtype=pl.String)
     names = pl.Series([*modules.names, NO_MODULE], dtype=pl.String)
-    told = pl.DataFrame({"slice": work["slice"], "name": names.gather(row), "module_path": paths.gather(row)})
+    told = pl.DataFrame({"slice": work["slice"], "name": names[row], "module_path": paths[row]})
     return told.with_columns(key="module_path")
 
 

@@ -113,7 +113,7 @@ def kernel_facts(profile: Profile, told: pl.DataFrame | None = None) -> pl.DataF
     same = _alike(profile, rows, hlo)
     if same is None:
         return _facts(profile, told, slices, hlo)
-    facts = _facts(profile, told, slices.gather(same.first), hlo[same.first])
+    facts = _facts(profile, told, slices[same.first], hlo[same.first])
     return facts.select(slices, pl.exclude("slice").gather(pl.Series(same.of_row)))
 
 
@@ -140,22 +140,22 @@ def _facts(profile: Profile, told: pl.DataFrame, slices: pl.Series, hlo: I32) ->
     work = pl.DataFrame(
         {
             "slice": slices,
-            "kind": profile.slices["kind"].gather(slices),
-            "name": profile.slices["name"].gather(slices),
+            "kind": profile.slices["kind"][slices],
+            "name": profile.slices["name"][slices],
             "op": op,
             "hlo": instruction,
             "signature": looked_up(profile.ops["signature"], profile.ops["slice"], size, op) if profile.ops.height else None,
-            "op_name": profile.slices["name"].gather(op),
+            "op_name": profile.slices["name"][op],
         },
         schema_overrides={"signature": pl.UInt32},
     )
     work = work.with_columns(
         *_collectives(profile, work),
-        *(told[column].gather(work["name"]).alias(f"name_{column}") for column in ("category", "dtype", "tensor_core")),
+        *(told[column][work["name"]].alias(f"name_{column}") for column in ("category", "dtype", "tensor_core")),
         *_by_op(profile, work["op_name"]),
         _by_signature(profile, work["signature"]),
         *_by_hlo(profile, instruction),
-        stored=told["stored"].gather(work["name"]),
+        stored=told["stored"][work["name"]],
     )
     return _without_units_of_tpus(profile, _decided(work)).select(pl.col(name).cast(kind) for name, kind in FACTS.items())
 
@@ -169,7 +169,7 @@ def _without_units_of_tpus(profile: Profile, work: pl.DataFrame) -> pl.DataFrame
     tpus = profile.devices.with_row_index("device").filter(pl.col("kind") == "tpu")["device"]
     if tpus.len() == 0:
         return work
-    device = profile.tracks["device"].gather(profile.slices["track"].gather(work["slice"]))
+    device = profile.tracks["device"][profile.slices["track"][work["slice"]]]
     return work.with_columns(tensor_core=pl.when(device.is_in(tpus.implode())).then(None).otherwise("tensor_core"))
 
 
@@ -216,7 +216,7 @@ def _by_op(profile: Profile, names: pl.Series) -> list[pl.Series]:
     return _of_each(
         names,
         profile.names.height,
-        lambda distinct: _op_facts(profile.names["text"].gather(distinct).to_list()),
+        lambda distinct: _op_facts(profile.names["text"][distinct].to_list()),
     )
 
 

@@ -29,7 +29,7 @@ def allocations_in_step(e: Evidence) -> Finding | None:
         return None
     rows = e.causes.slices(Cause.ALLOCATION)
     rows = rows[e.host_rows[rows]]
-    calls = pl.DataFrame({"name": e.profile.slices["name"].gather(pl.Series(rows)), "dur": e.study.dur_ps[rows]})
+    calls = pl.DataFrame({"name": e.profile.slices["name"][pl.Series(rows)], "dur": e.study.dur_ps[rows]})
     names = calls.group_by("name").agg(pl.col("dur").sum(), pl.len()).sort("dur", "name", descending=[True, False])
     worst = e.text(names["name"][0])
     evidence = {

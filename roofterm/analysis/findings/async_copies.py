@@ -37,7 +37,7 @@ def async_copies(e: Evidence) -> Finding | None:
     if waits.height == 0 or e.pct(stake) < LEAST_PCT:
         return None
     by_op = waits.group_by("hlo").agg(pl.len(), pl.col("inside_ps").sum()).sort("inside_ps", "hlo", descending=[True, False])
-    texts = e.profile.hlo_ops["text"].gather(by_op["hlo"]).to_list()
+    texts = e.profile.hlo_ops["text"][by_op["hlo"]].to_list()
     offloaded = [bool(_IN_HOST_MEMORY.search(text or "")) for text in texts]
     on_host_ps = int(by_op["inside_ps"].filter(pl.Series(offloaded)).sum())
     worst, name = by_op.row(0, named=True), e.profile.hlo_ops["name"][by_op["hlo"][0]]

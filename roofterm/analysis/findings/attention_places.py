@@ -46,7 +46,7 @@ def attention_places(e: Evidence) -> Places:
 def _batched(e: Evidence, rows: pl.DataFrame) -> NDArray[np.bool_]:
     """Which pieces are launched by a batched product, or by an op that is not known."""
     ops = e.profile.names["text"].str.contains(BATCHED)
-    found: NDArray[np.bool_] = ops.gather(rows["op_name"]).fill_null(True).to_numpy()
+    found: NDArray[np.bool_] = ops[rows["op_name"]].fill_null(True).to_numpy()
     return found
 
 

@@ -30,7 +30,7 @@ def blocking_syncs(e: Evidence) -> Finding | None:
     rows = e.waits.filter(pl.col("won_ps") > 0)
     length = pl.col("end_ps") - pl.col("start_ps")
     caller = e.caller(int(rows.sort("won_ps", descending=True)["slice"][0]))
-    named = rows.with_columns(by=pl.coalesce(e.profile.slices["name"].gather(rows["op"]), "name"))
+    named = rows.with_columns(by=pl.coalesce(e.profile.slices["name"][rows["op"]], "name"))
     worst = named.group_by("name", "by").agg(pl.len(), pl.col("won_ps").sum(), length.sum().alias("dur")).sort("won_ps", descending=True)
     top = worst.row(0, named=True)
     blocked = int((rows["end_ps"] - rows["start_ps"]).sum())

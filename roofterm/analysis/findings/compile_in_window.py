@@ -90,7 +90,7 @@ def _steps_with(e: Evidence, source: int, compiling: Intervals) -> tuple[int, li
         return int((start + e.study.dur_ps[mine]).max() - start.min()), []
     first, last = windows["start_ps"].to_numpy(), windows["end_ps"].to_numpy()
     held = covered(compiling, first, last) * 100 >= (last - first)
-    names = e.profile.steps["name"].gather(windows["step"].filter(pl.Series(held))).to_list()
+    names = e.profile.steps["name"][windows["step"].filter(pl.Series(held))].to_list()
     return int((last - first)[held].sum()), names
 
 
@@ -102,4 +102,4 @@ def _outermost(e: Evidence, rows: np.ndarray[tuple[int], np.dtype[np.int64]]) ->
     above = parent[rows].astype(np.int64)
     above = np.where(above < parent.size, above, parent.size)
     top = rows[~marked[above]]
-    return pl.DataFrame({"name": e.profile.slices["name"].gather(pl.Series(top)), "dur": e.study.dur_ps[top]}).sort("dur", descending=True)
+    return pl.DataFrame({"name": e.profile.slices["name"][pl.Series(top)], "dur": e.study.dur_ps[top]}).sort("dur", descending=True)

@@ -40,9 +40,9 @@ def regions(e: Evidence) -> Regions:
         else np.zeros(0, np.int64)
     )
     rows = rows[np.argsort(e.study.start_ps[rows], kind="stable")]
-    names = e.profile.slices["name"].gather(pl.Series(rows))
+    names = e.profile.slices["name"][pl.Series(rows)]
     start = e.study.start_ps[rows]
-    return Regions(rows, frame.gather(names).to_numpy(), version.gather(names).to_numpy(), start, start + e.study.dur_ps[rows])
+    return Regions(rows, frame[names].to_numpy(), version[names].to_numpy(), start, start + e.study.dur_ps[rows])
 
 
 def upkeep(e: Evidence) -> I64:

@@ -38,7 +38,7 @@ def copies(e: Evidence) -> Finding | None:
     )
     if made.height == 0:
         return None
-    text = e.profile.names["text"].gather(made["name"])
+    text = e.profile.names["text"][made["name"]]
     made = made.with_columns(pageable=text.str.contains("Pageable"), small=(pl.col("bytes") < SMALL_BYTES).fill_null(False))
     many_small = int(made["small"].sum()) > MANY * e.count
     exposed = e.breakdown_ps.get("exposed_copy", 0)

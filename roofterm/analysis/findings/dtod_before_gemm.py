@@ -42,7 +42,7 @@ def dtod_before_gemm(e: Evidence) -> Finding | None:
 
 def copies_before_gemms(rows: pl.DataFrame, texts: pl.Series) -> pl.DataFrame:
     """Rows of `Evidence.by_stream` that copy within the device and whose next on the stream is a GEMM of the same op."""
-    within = (texts.str.contains(r"(?i)DtoD|Device -> Device|DeviceToDevice").gather(rows["name"])) & (rows["kind"] == int(Kind.COPY))
+    within = (texts.str.contains(r"(?i)DtoD|Device -> Device|DeviceToDevice")[rows["name"]]) & (rows["kind"] == int(Kind.COPY))
     following = {name: pl.col(name).shift(-1) for name in ("track", "category", "op")}
     gemm = (
         (following["track"] == pl.col("track"))

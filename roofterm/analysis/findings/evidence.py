@@ -202,9 +202,9 @@ class Evidence:
             inside[mine] = covered(windows, start[mine], end[mine])
         frame = work.with_columns(dur_ps=pl.col("end_ps") - pl.col("start_ps"), inside_ps=pl.Series(inside))
         frame = frame.with_columns(
-            track=slices["track"].gather(work["slice"]),
-            name=slices["name"].gather(work["slice"]),
-            op_name=slices["name"].gather(work["op"]),
+            track=slices["track"][work["slice"]],
+            name=slices["name"][work["slice"]],
+            op_name=slices["name"][work["op"]],
         )
         sizes = self.profile.kernels.select("slice", "registers", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
         for known in (study.facts, self.bounded.costed.pieces, sizes):
@@ -225,13 +225,13 @@ class Evidence:
         """Calls that launched work of the spans' steps (or of the window): slice, dur_ps, track."""
         launch = self.study.selection(self.scope).work["launch"].drop_nulls().unique().sort()
         slices = self.profile.slices
-        return pl.DataFrame({"slice": launch, "dur_ps": slices["dur_ps"].gather(launch), "track": slices["track"].gather(launch)})
+        return pl.DataFrame({"slice": launch, "dur_ps": slices["dur_ps"][launch], "track": slices["track"][launch]})
 
     @cached_property
     def replays_graphs(self) -> bool:
         """Whether work of the scope was started by graph launches."""
-        names = self.profile.slices["name"].gather(self.launches["slice"]).unique()
-        return bool(self.profile.names["text"].gather(names).str.contains("GraphLaunch").any())
+        names = self.profile.slices["name"][self.launches["slice"]].unique()
+        return bool(self.profile.names["text"][names].str.contains("GraphLaunch").any())
 
     @cached_property
     def by_stream(self) -> pl.DataFrame:

@@ -41,7 +41,7 @@ def gemms_off_tensor_cores(e: Evidence) -> Finding | None:
     if ratio is None:
         return None
     products = of_category(e.pieces, Category.GEMM, Category.CONV).filter(pl.col("inside_ps") > 0)
-    names = e.profile.names["text"].gather(products["name"])
+    names = e.profile.names["text"][products["name"]]
     helper = names.str.contains(HELPERS)
     products = products.filter(~helper)
     items = e.bounded.items.select("item", item_time="time_ps", memory_s="hbm_s", by_compute="compute_s")

@@ -132,10 +132,10 @@ def _slow_first_launches(study: Study) -> NDArray[np.int64]:
     frame = pl.DataFrame(
         {
             "launch": launch,
-            "name": study.profile.slices["name"].gather(linked["slice"]),
+            "name": study.profile.slices["name"][linked["slice"]],
             "start": study.start_ps[launch],
             "dur": study.dur_ps[launch],
-            "call": study.profile.slices["name"].gather(linked["launch"]),
+            "call": study.profile.slices["name"][linked["launch"]],
             "kernel": linked["kind"] == int(Kind.KERNEL),
         }
     )

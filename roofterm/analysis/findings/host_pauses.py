@@ -67,11 +67,11 @@ def _what_the_host_did(e: Evidence) -> pl.DataFrame:
     for device, pauses in e.host_wait[Cause.PAUSE].items():
         gaps = e.gaps.filter((pl.col("device") == device) & pl.col("track").is_not_null()).sort("start_ps")
         at = np.searchsorted(gaps["start_ps"].to_numpy(), pauses.start, side="right") - 1
-        source = e.profile.devices["source"].gather(pl.repeat(device, at.size, dtype=pl.UInt32, eager=True))
-        host = doing(e.study, gaps["track"].gather(pl.Series(np.maximum(at, 0))), source, pauses.start, pauses.end)
+        source = e.profile.devices["source"][pl.repeat(device, at.size, dtype=pl.UInt32, eager=True)]
+        host = doing(e.study, gaps["track"][pl.Series(np.maximum(at, 0))], source, pauses.start, pauses.end)
         # Under nothing but the step's own mark the host runs Python that was not recorded.
-        steps = e.profile.slices["kind"].gather(host) == int(Kind.STEP)
-        named = e.profile.slices["name"].gather(host).set(steps.fill_null(False), None)
+        steps = e.profile.slices["kind"][host] == int(Kind.STEP)
+        named = e.profile.slices["name"][host].set(steps.fill_null(False), None)
         parts.append(pl.DataFrame({"name": named, "paused_ps": pauses.end - pauses.start}))
     rows = pl.concat(parts)
     grouped = rows.group_by("name").agg(pl.len(), pl.col("paused_ps").sum(), longest_ps=pl.col("paused_ps").max())

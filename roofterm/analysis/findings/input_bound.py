@@ -35,7 +35,7 @@ def input_bound(e: Evidence) -> Finding | None:
         return None
     rows = e.causes.slices(Cause.INPUT)
     rows = rows[e.host_rows[rows]]
-    frame = pl.DataFrame({"name": e.profile.slices["name"].gather(pl.Series(rows)), "dur": e.study.dur_ps[rows]})
+    frame = pl.DataFrame({"name": e.profile.slices["name"][pl.Series(rows)], "dur": e.study.dur_ps[rows]})
     names = frame.group_by("name").agg(pl.col("dur").sum(), pl.len()).sort("dur", "name", descending=[True, False])
     loader = e.text(names["name"][0]) if names.height else "infeed"
     single = "SingleProcess" in loader

@@ -77,4 +77,4 @@ def many_small_kernels(e: Evidence) -> Finding | None:
 def _replayed(e: Evidence, kernels: pl.DataFrame) -> int:
     """Kernels that a graph launch started."""
     graphs = e.profile.names["text"].str.contains("GraphLaunch").arg_true()
-    return int(e.profile.slices["name"].gather(kernels["launch"]).is_in(graphs.implode()).sum())
+    return int(e.profile.slices["name"][kernels["launch"]].is_in(graphs.implode()).sum())

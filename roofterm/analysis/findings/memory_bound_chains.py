@@ -42,7 +42,7 @@ FUSED = r"^triton_|_fusion|fused|multi_tensor|_fused_"
 )
 def memory_bound_chains(e: Evidence) -> Finding | None:
     kernels = e.by_stream.filter(pl.col("kind") == int(Kind.KERNEL))
-    fused = e.profile.names["text"].str.contains(FUSED).gather(kernels["name"])
+    fused = e.profile.names["text"].str.contains(FUSED)[kernels["name"]]
     compiled = kernels["slice"].is_in(e.profile.hlo["slice"].implode())
     joins = (
         kernels["category"].is_in([int(c) for c in CHAINABLE])

@@ -83,7 +83,7 @@ def _products(e: Evidence) -> pl.DataFrame:
     )
     items = items.filter(pl.col("signature").is_not_null() & pl.col("bound_s").is_not_null() & (pl.col("time_ps") > 0))
     items = items.with_columns(
-        dims=e.study.joined.signatures["dims"].gather(items["signature"]), op_text=e.study.joined.names["text"].gather(items["name"])
+        dims=e.study.joined.signatures["dims"][items["signature"]], op_text=e.study.joined.names["text"][items["name"]]
     ).filter(pl.col("op_text").is_in(list(PRODUCTS)) & pl.col("dtype").is_in(list(MULTIPLE)))
     if items.height == 0:
         return items

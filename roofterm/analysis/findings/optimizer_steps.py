@@ -35,7 +35,7 @@ def launched_within(study: Study, pieces: pl.DataFrame, when: dict[int, Interval
     """Which pieces of device work (columns launch, device) were launched by a call that began within their source's intervals."""
     launch = pieces["launch"].fill_null(0).to_numpy()
     at = study.start_ps[launch] if study.start_ps.size else np.zeros(launch.size, np.int64)
-    source = study.profile.devices["source"].gather(pieces["device"]).to_numpy()
+    source = study.profile.devices["source"][pieces["device"]].to_numpy()
     found = np.zeros(launch.size, np.bool_)
     for number, times in when.items():
         found |= (source == number) & (covered(times, at, at + 1) > 0)

@@ -35,7 +35,7 @@ def optimizer_unfused(e: Evidence) -> Finding | None:
     if not e.optimizer_times or e.lacks_work:
         return None
     rows = e.pieces.filter((pl.col("kind") == int(Kind.KERNEL)) & pl.Series(e.in_optimizer(e.pieces)))
-    texts = e.profile.names["text"].gather(rows["name"])
+    texts = e.profile.names["text"][rows["name"]]
     fused = texts.str.contains(r"(?i)fused|^triton_")
     rows = rows.with_columns(foreach=texts.str.contains("multi_tensor_apply")).filter(~fused)
     if rows.height < LEAST_KERNELS * e.count:

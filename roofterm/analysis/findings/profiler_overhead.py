@@ -35,7 +35,7 @@ def profiler_overhead(e: Evidence) -> Finding | None:
     if e.pct(within) < LEAST_PCT:
         return None
     idle = e.host_wait_ps(Cause.PROFILER)
-    names = pl.DataFrame({"name": e.profile.slices["name"].gather(pl.Series(rows)), "dur": e.study.dur_ps[rows]})
+    names = pl.DataFrame({"name": e.profile.slices["name"][pl.Series(rows)], "dur": e.study.dur_ps[rows]})
     names = names.group_by("name").agg(pl.col("dur").sum(), pl.len()).sort("dur", "name", descending=[True, False])
     evidence = {
         "profiler_us": e.mean_us(within),

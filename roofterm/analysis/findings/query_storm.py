@@ -41,9 +41,7 @@ def query_storm(e: Evidence) -> Finding | None:
     stake = sum(both(idle, asking).length for idle in e.host_wait.get(Cause.DISPATCH, {}).values())
     if e.pct(stake) < LEAST_PCT:
         return None
-    by_name = (
-        pl.DataFrame({"name": e.profile.slices["name"].gather(pl.Series(rows))}).group_by("name").agg(pl.len()).sort("len", descending=True)
-    )
+    by_name = pl.DataFrame({"name": e.profile.slices["name"][pl.Series(rows)]}).group_by("name").agg(pl.len()).sort("len", descending=True)
     worst = e.text(by_name["name"][0])
     evidence = {
         "calls": rows.size / e.count,

@@ -46,7 +46,7 @@ def working_rows(e: Evidence) -> list[list[StepRow]]:
 def _steps_alike(e: Evidence) -> set[int]:
     """Steps (rows of `steps`) with at least half of the most frequent set of kernels (a first iteration tries others too)."""
     work = e.study.work.drop_nulls("step").filter(pl.col("kind") == int(Kind.KERNEL))
-    named = work.select("step", name=e.profile.slices["name"].gather(work["slice"]))
+    named = work.select("step", name=e.profile.slices["name"][work["slice"]])
     sets = named.group_by("step").agg(pl.col("name").unique().sort().alias("names"))
     if sets.height == 0:
         return set()

@@ -49,6 +49,6 @@ def doing(e: Evidence, gaps: pl.DataFrame, within: dict[int, Intervals]) -> pl.D
         mine = np.flatnonzero(device == number)
         idle[mine] = covered(intervals, gaps["start_ps"].to_numpy()[mine], gaps["end_ps"].to_numpy()[mine])
     some = gaps.with_columns(idle_ps=pl.Series(idle)).filter(pl.col("idle_ps") > 0)
-    named = some.with_columns(name=e.profile.slices["name"].gather(host_slices(e.study, some)))
+    named = some.with_columns(name=e.profile.slices["name"][host_slices(e.study, some)])
     grouped = named.group_by("name").agg(pl.col("idle_ps").sum(), times=pl.len())
     return grouped.sort("idle_ps", "name", descending=[True, False])

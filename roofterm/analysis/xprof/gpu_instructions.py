@@ -16,7 +16,7 @@ def by_run(profile: Profile, events: pl.DataFrame, costs: pl.DataFrame) -> pl.Da
         return events
     rows = events["slice"]
     group = pl.Series("group", groups(profile)[rows.to_numpy()])
-    track, at = profile.slices["track"].gather(rows), profile.slices["offset"].gather(rows).alias("at")
+    track, at = profile.slices["track"][rows], profile.slices["offset"][rows].alias("at")
     known = events.with_columns(group, track, at, row=pl.int_range(pl.len())).join(costs.select("op", "name"), on="op").sort("track", "at")
     new = (pl.col("name") != pl.col("name").shift(1)) | (pl.col("group") != pl.col("group").shift(1))
     new |= (pl.col("track") != pl.col("track").shift(1)) | (pl.col("group") == NO_GROUP) | (pl.col("name") == "")
@@ -34,7 +34,7 @@ def by_kernel(profile: Profile, events: pl.DataFrame, costs: pl.DataFrame) -> tu
     if alone.is_empty():
         return events, costs
     parsed = {text: framework_op_of(text) for text in alone["framework_op"].unique().to_list()}
-    names = profile.names["text"].gather(profile.slices["name"].gather(events["slice"]))
+    names = profile.names["text"][profile.slices["name"][events["slice"]]]
     own = events.select("op", kernel=names).join(alone.select("op", "framework_op"), on="op").unique(maintain_order=True)
     first = profile.hlo_ops.height
     own = own.with_columns(made=pl.int_range(first, first + pl.len(), dtype=pl.UInt32))

@@ -72,7 +72,7 @@ def _events(profile: Profile, chosen: NDArray[np.bool_] | None) -> pl.DataFrame:
     full = full.join(_stated_alone(profile), on="op", how="anti")
     full_names = profile.hlo.join(full.select("op", "framework_op"), on="op").select("slice", full="framework_op")
     slices = slices.join(full_names, on="slice", how="left", maintain_order="left")
-    texts = pl.coalesce(slices["full"], profile.names["text"].gather(slices["name_id"]))
+    texts = pl.coalesce(slices["full"], profile.names["text"][slices["name_id"]])
     slices = slices.with_columns(text=pl.select(texts).to_series())
     by_own_name = slices.join(_read(slices["text"]), on="text").filter("known")
     columns = ("track", "start_ps", "end_ps", "name", "type", "at")

@@ -103,8 +103,8 @@ def _kernels(profile: Profile) -> pl.DataFrame:
         pl.when(pl.col("registers").is_not_null()).then(pl.col("shared_bytes").fill_null(0)).otherwise(0).alias("shared"),
         pl.col("occupancy_pct").fill_null(0.0).alias("occupancy"),
     )
-    texts = profile.names["text"].gather(profile.slices["name"].gather(rows))
-    length = profile.slices["dur_ps"].gather(rows)
+    texts = profile.names["text"][profile.slices["name"][rows]]
+    length = profile.slices["dur_ps"][rows]
     facts = pl.DataFrame({"slice": rows, "kernel_name": texts, "ns": length // 1000, "timed": length > 0})
     return (
         frame.join(facts, on="slice", maintain_order="left")

@@ -81,7 +81,7 @@ def tpu_metrics(profile: Profile, version: tuple[int, ...], ops_of_steps: bool =
         return _whole(event_sums(profile, events), costs, spans, event_costs), []
     sums = event_sums(profile, events, pl.Series("step", steps_of(profile, events, markers)))
     whole = _whole(sums, costs, spans, event_costs)
-    source = profile.devices["source"].gather(markers["device"])
+    source = profile.devices["source"][markers["device"]]
     sums, markers = sums.filter(pl.col("step") != NO_STEP), markers.with_columns(source=source)
     return whole, _steps(sums, markers, costs, event_costs, ops_of_steps)
 

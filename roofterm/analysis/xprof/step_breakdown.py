@@ -58,7 +58,7 @@ def _grouped(profile: Profile) -> pl.DataFrame:
     group = pl.Series("group", groups(profile))
     slices = profile.slices.with_row_index("slice").with_columns(group, end_ps=pl.col("start_ps") + pl.col("dur_ps"))
     slices = slices.filter(pl.col("group") != NO_GROUP)
-    return slices.with_columns(text=profile.names["text"].gather(slices["name"]))
+    return slices.with_columns(text=profile.names["text"][slices["name"]])
 
 
 def _device_steps(profile: Profile, slices: pl.DataFrame) -> list[StepTime]:
