@@ -73,7 +73,7 @@ def taken(values: pl.Series, rows: I64 | pl.Series) -> pl.Series:
     index = rows if isinstance(rows, pl.Series) else index_of(rows)
     if values.len() == 0:
         return pl.Series(values.name, [None], dtype=values.dtype).new_from_index(0, index.len())
-    return values[index]  # not `gather`, which makes a query of it: most of the time of some hundred short ones
+    return values[index]
 
 
 def looked_up(values: pl.Series, ids: pl.Series, size: int, wanted: pl.Series) -> pl.Series:
