@@ -17,9 +17,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from roofterm.analysis.bounded import Bounded
 from roofterm.analysis.call_stacks import bearers, stated
 from roofterm.analysis.levels import records, summed, with_shares
-from roofterm.analysis.roofline import Bounded
 from roofterm.results import DeviceInfo, RooflineRow
 from roofterm_parsers.profile import ROOT, Kind, Profile
 

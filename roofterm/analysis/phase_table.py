@@ -8,10 +8,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from roofterm.analysis.bounded import Bounded
 from roofterm.analysis.intervals import Intervals, covered, union, without
 from roofterm.analysis.levels import records, summed, with_shares
 from roofterm.analysis.phases import OTHER, PHASE_TITLES, Phase
-from roofterm.analysis.roofline import Bounded
 from roofterm.analysis.steps import US
 from roofterm.results import DeviceInfo, PhaseTime, RooflineRow
 from roofterm_parsers.profile import Kind, Profile

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, cast
 import msgspec
 import polars as pl
 
+from roofterm.analysis.bounded import Bounded, bounded
 from roofterm.analysis.bounds import roofs_of
 from roofterm.analysis.dispatch import dispatch_chain
 from roofterm.analysis.filter_completion import Vocabulary, vocabulary
@@ -34,7 +35,7 @@ from roofterm.analysis.phases import phase_names
 from roofterm.analysis.rank_groups import rank_groups
 from roofterm.analysis.rank_steps import rank_steps
 from roofterm.analysis.ranks import rank_rows
-from roofterm.analysis.roofline import Bounded, above_roof, bounded, flops_total, roof_warnings, roofline
+from roofterm.analysis.roofline import above_roof, flops_total, roof_warnings, roofline
 from roofterm.analysis.row_filter import row_predicate, split_by_columns
 from roofterm.analysis.scope import ALL, STEADY, RoofChoice, Scope
 from roofterm.analysis.slice_filter import split_for_slices

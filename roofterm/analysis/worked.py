@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import polars as pl
 
+from roofterm.analysis.bounded import Bounded
 from roofterm.analysis.bounds import PS, caches_of
 from roofterm.analysis.flags import flags
 from roofterm.analysis.levels import SHARED, TOLD, kernel_pieces, summed, with_shares
 from roofterm.analysis.op_roles import ROLE_COLUMNS
-from roofterm.analysis.roofline import Bounded
 from roofterm.results import DeviceInfo
 from roofterm_parsers.profile import Profile
 

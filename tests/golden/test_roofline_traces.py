@@ -10,7 +10,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from roofterm.analysis.roofline import Bounded, bounded, coverage_table, flops_total, roof_warnings, roofline
+from roofterm.analysis.bounded import Bounded, bounded
+from roofterm.analysis.roofline import coverage_table, flops_total, roof_warnings, roofline
 from roofterm.analysis.study import Study
 from roofterm.results import DeviceInfo, Roofline, RooflineRow
 from roofterm_parsers import open_profile

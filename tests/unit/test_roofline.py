@@ -9,10 +9,11 @@ import polars as pl
 import pytest
 
 from roofterm import results
+from roofterm.analysis.bounded import bounded
 from roofterm.analysis.bounds import LAUNCH_S, compute_peak, roofs_of
 from roofterm.analysis.categories import Category
 from roofterm.analysis.costed import ITEMS, PIECES
-from roofterm.analysis.roofline import bounded, coverage, coverage_table, flops_total, level_records, roof_warnings, roofline
+from roofterm.analysis.roofline import coverage, coverage_table, flops_total, level_records, roof_warnings, roofline
 from roofterm.analysis.scope import ALL, Scope
 from roofterm.analysis.study import Study
 from roofterm.analysis.utilisation import WorkSums, mfu, work_by_step, work_of

@@ -9,9 +9,10 @@ import msgspec
 import numpy as np
 import pytest
 
+from roofterm.analysis.bounded import Bounded
 from roofterm.analysis.distinct import alike
 from roofterm.analysis.levels import TALLIED
-from roofterm.analysis.roofline import Bounded, level_records, roofline
+from roofterm.analysis.roofline import level_records, roofline
 from roofterm.analysis.scope import ALL
 from roofterm.analysis.study import Study
 from roofterm_parsers import open_profile

@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from roofterm.analysis.bounded import Bounded
 from roofterm.analysis.categories import Category, short_name
 from roofterm.analysis.findings.attention_places import Places, attention_places
 from roofterm.analysis.findings.communication import Claims, communication_claims
@@ -21,13 +22,12 @@ from roofterm.analysis.findings.host_balance import host_balance
 from roofterm.analysis.findings.host_causes import Cause, HostCauses
 from roofterm.analysis.findings.idle import host_wait_by_cause
 from roofterm.analysis.findings.optimizer_steps import launched_within, optimizer_times
+from roofterm.analysis.findings.pieces import pieces_of
 from roofterm.analysis.findings.severity import SLOWING_FLAGS
 from roofterm.analysis.findings.waits import waits
 from roofterm.analysis.gaps import UNRECORDED_PS, find_gaps, main_threads, spans
-from roofterm.analysis.intervals import Intervals, both, covered, union
+from roofterm.analysis.intervals import Intervals, both, union
 from roofterm.analysis.launch_places import own_code
-from roofterm.analysis.lookup import joined
-from roofterm.analysis.roofline import Bounded
 from roofterm.analysis.scope import ALL, Scope
 from roofterm.analysis.steps import US, DeviceLine
 from roofterm.results import Finding, HostBalance
@@ -186,39 +186,8 @@ class Evidence:
 
     @cached_property
     def pieces(self) -> pl.DataFrame:
-        """Device work that runs inside the spans, in order of device and start.
-
-        Columns of `work.WORK` and of `categories.FACTS`, and: track, stream, name and op_name (rows of names), item and
-        share (`costed.PIECES`), dur_ps, inside_ps (of its length within the spans), exclusive_ps (of that, time in which
-        nothing else ran on the device), critical_ps (that, if the step waits for it), registers, grid and block.
-        """
-        study, slices = self.study, self.profile.slices
-        work = study.work
-        inside = np.zeros(work.height, np.int64)
-        device = work["device"].to_numpy()
-        start, end = work["start_ps"].to_numpy(), work["end_ps"].to_numpy()
-        for row, windows in self.covered_spans.items():
-            mine = np.flatnonzero(device == row)
-            inside[mine] = covered(windows, start[mine], end[mine])
-        frame = work.with_columns(dur_ps=pl.col("end_ps") - pl.col("start_ps"), inside_ps=pl.Series(inside))
-        frame = frame.with_columns(
-            track=slices["track"][work["slice"]],
-            name=slices["name"][work["slice"]],
-            op_name=slices["name"][work["op"]],
-        )
-        sizes = self.profile.kernels.select("slice", "registers", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
-        for known in (study.facts, self.bounded.costed.pieces, sizes):
-            frame = joined(frame, work["slice"], known, "slice", slices.height)
-        share = pl.col("inside_ps") / pl.when(pl.col("dur_ps") > 0).then("dur_ps")
-        frame = frame.with_columns(exclusive_ps=(pl.col("exclusive_ps") * share).round().cast(pl.Int64).fill_null(0))
-        critical = np.zeros(frame.height, np.int64)
-        for row, intervals in self.critical.items():
-            mine = np.flatnonzero(device == row)
-            critical[mine] = covered(intervals, start[mine], start[mine] + 1)
-        frame = frame.with_columns(critical_ps=pl.when(pl.Series(critical) > 0).then("exclusive_ps").otherwise(0))
-        return frame.filter((pl.col("inside_ps") > 0) | ((pl.col("dur_ps") == 0) & (pl.col("step").is_not_null()))).sort(
-            "device", "start_ps", maintain_order=True
-        )
+        """Device work that runs inside the spans, columns of `pieces.pieces_of`."""
+        return pieces_of(self.study, self.bounded.costed.pieces, self.covered_spans, self.critical)
 
     @cached_property
     def launches(self) -> pl.DataFrame:
