@@ -1,21 +1,26 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 
+from roofterm.analysis import tables
 from roofterm.analysis.launch_places import launch_places
 from roofterm.analysis.occupancy import occupancies
 from roofterm.analysis.op_groups import split_by
 from roofterm.analysis.profiler_tree import TopMemory, profiler_events, top_level_memory
+from roofterm.analysis.study import Study
 from roofterm.analysis.tables import category_table, host_op_table, kernel_table, profiler_op_table
 from roofterm.analysis.work import device_work
 from roofterm.results import TABLES
+from roofterm_parsers import open_profile
 from roofterm_parsers.nesting import self_times
 from roofterm_parsers.profile import Kind, Profile
 from tests.build import Build
 
+SAMPLES = Path(__file__).resolve().parents[2] / "samples"
 DIMS = {"grid_x": 8, "grid_y": 4, "grid_z": 1, "block_x": 128, "block_y": 1, "block_z": 1}
 NO_CLASSES = pl.DataFrame(schema={"slice": pl.UInt32, "work_class": pl.UInt8})
 
@@ -65,6 +70,14 @@ def kernels() -> Profile:
     build.kernel("gemm", 300, 20, stream=7, launch=build.call(62, 2), op=add)
     build.kernel("add", 400, 40, launch=build.call(66, 2), op=add)
     return build.profile()
+
+
+@pytest.mark.parametrize("sample", ["transformer_h100_synthetic.pt.trace.json.gz", "decoder_gpu_synthetic.xplane.pb"])
+def test_what_is_usual_of_many_names_is_what_is_usual_of_each(sample: str, monkeypatch):
+    profile = open_profile(SAMPLES / sample, cache=False)
+    of_each = Study(profile).table("kernel")
+    monkeypatch.setattr(tables, "MANY_NAMES", 0)
+    assert Study(profile).table("kernel").equals(of_each)
 
 
 def test_kernel_table_counts_sums_and_spreads():
