@@ -45,14 +45,13 @@ def events(profile: Profile) -> pl.DataFrame:
     found = pl.concat([_work(profile), _waits(profile)])
     if found.height == 0:
         return pl.DataFrame(schema=EVENTS)
-    name = profile.names["text"][slices["name"][found["slice"]]]
     start = slices["start_ps"][found["slice"]]
     found = found.with_columns(
         source=profile.tracks["source"][slices["track"][found["slice"]]],
         start_ps=start,
         end_ps=start + slices["dur_ps"][found["slice"]],
         launched_ps=slices["start_ps"][found["launch"]],
-        kernel_type=_types(name),
+        kernel_type=_types(profile.names["text"])[slices["name"][found["slice"]]],
     )
     steps = profile.names["text"].str.contains("ProfilerStep")
     if profile.names["text"].filter(steps).n_unique() > 1:
@@ -64,13 +63,13 @@ def events(profile: Profile) -> pl.DataFrame:
     return found.select(list(EVENTS)).cast(EVENTS).sort("slice")
 
 
-def temporal_breakdown(profile: Profile) -> pl.DataFrame:
-    """Frame of schema `BREAKDOWN`, one row a source: time from the first event's start to the last one's end, by what it went to.
+def temporal_breakdown(found: pl.DataFrame) -> pl.DataFrame:
+    """Of `events`, by source, the time from the first event's start to the last one's end by what it went to: schema `BREAKDOWN`.
 
     Idle is what no event covers, compute the union of computation kernels, non-compute the rest (get_temporal_breakdown).
     """
     rows = []
-    for key, group in events(profile).group_by("source", maintain_order=True):
+    for key, group in found.group_by("source", maintain_order=True):
         busy, compute = _union(group), _of_type(group, "computation").length
         kernel = int(busy.end[-1] - busy.start[0]) if busy.start.size else 0
         idle = kernel - busy.length
@@ -80,24 +79,24 @@ def temporal_breakdown(profile: Profile) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=BREAKDOWN).sort("source")
 
 
-def comm_comp_overlap(profile: Profile) -> pl.DataFrame:
-    """Columns source and overlap_pct: the share of a source's communication under which it computes; null without communication."""
+def comm_comp_overlap(found: pl.DataFrame) -> pl.DataFrame:
+    """Of `events` the share of each source's communication under which it computes, null without any: columns source, overlap_pct."""
     rows = []
-    for key, group in events(profile).group_by("source", maintain_order=True):
+    for key, group in found.group_by("source", maintain_order=True):
         communication, compute = _of_type(group, "communication"), _of_type(group, "computation")
         share = 100 * both(communication, compute).length / communication.length if communication.length else None
         rows.append({"source": key[0], "overlap_pct": share})
     return pl.DataFrame(rows, schema={"source": pl.UInt16, "overlap_pct": pl.Float64}).sort("source")
 
 
-def idle_breakdown(profile: Profile, consecutive_kernel_delay_ps: int = CONSECUTIVE_KERNEL_DELAY_PS) -> pl.DataFrame:
-    """Idle time of each stream by cause: frame of schema `IDLE` (get_idle_time_breakdown).
+def idle_breakdown(profile: Profile, found: pl.DataFrame, consecutive_kernel_delay_ps: int = CONSECUTIVE_KERNEL_DELAY_PS) -> pl.DataFrame:
+    """Of the `events` of a profile: idle time of each stream by cause: frame of schema `IDLE` (get_idle_time_breakdown).
 
     The gap before a piece of work is host_wait if its launching call began after the work before had ended; else kernel_wait
     if it is shorter than the delay; else other. Work that overlaps the one before has a gap below 0. A kernel without a launch
     is taken as launched by the file's first event: HTA keeps 0 for "none", and joins it with the event of that number.
     """
-    work = events(profile).filter("is_work").join(_first_events(profile), on="source", how="left")
+    work = found.filter("is_work").join(_first_events(profile), on="source", how="left")
     previous = pl.col("end_ps").shift(1).over("source", "stream", order_by="start_ps")
     work = work.sort("start_ps", maintain_order=True).with_columns(
         previous_ps=previous, launched_ps=pl.coalesce("launched_ps", "first_ps"), gap_ps=pl.col("start_ps") - previous
@@ -132,7 +131,7 @@ def _waits(profile: Profile) -> pl.DataFrame:
 
 
 def _types(name: pl.Series) -> pl.Series:
-    """Type of each kernel by its name, first come first served."""
+    """Type of kernels of each name, first come first served."""
     text = pl.lit(name)
     return pl.select(
         pl.when(text.str.contains(_COMMUNICATION))

@@ -46,8 +46,9 @@ def _plugin_devices(profile: Profile, work: pl.DataFrame, windows: pl.DataFrame)
 
 
 def _hta_ranks(profile: Profile) -> list[HtaRank]:
-    overlap = dict(hta.comm_comp_overlap(profile).iter_rows())
-    idle = hta.idle_breakdown(profile).group_by("source", "idle_category").agg(pl.col("idle_ps").sum())
+    found = hta.events(profile)
+    overlap = dict(hta.comm_comp_overlap(found).iter_rows())
+    idle = hta.idle_breakdown(profile, found).group_by("source", "idle_category").agg(pl.col("idle_ps").sum())
     causes: dict[int, dict[str, float]] = {}
     for source, cause, ps in idle.sort("source", "idle_category").iter_rows():
         causes.setdefault(source, {})[cause] = ps / US
@@ -61,7 +62,7 @@ def _hta_ranks(profile: Profile) -> list[HtaRank]:
             overlap_pct=overlap.get(row["source"]),
             idle_by_cause_us=causes.get(row["source"], {}),
         )
-        for row in hta.temporal_breakdown(profile).iter_rows(named=True)
+        for row in hta.temporal_breakdown(found).iter_rows(named=True)
     ]
 
 

@@ -162,7 +162,7 @@ class Study(Groundwork):
 
     def other_tools(self) -> results.OtherTools | None:
         """Step breakdown and device figures as torch-tb-profiler and HTA define them; None of a profile that they do not read."""
-        return other_tools(self.profile, self.work, self.windows) if self.is_torch else None
+        return self._keep("other_tools", lambda: other_tools(self.profile, self.work, self.windows) if self.is_torch else None)
 
     def xla_overview(self) -> results.XlaOverview | None:
         """What XProf's overview and input pipeline analysis say; None of a profile without an XPlane file."""

@@ -77,7 +77,7 @@ def test_every_answer_of_hta_is_held_against():
 
 @pytest.mark.parametrize("name", SETS)
 def test_temporal_breakdown(name: str):
-    rows = {row["source"]: row for row in hta.temporal_breakdown(profile(name)).iter_rows(named=True)}
+    rows = {row["source"]: row for row in hta.temporal_breakdown(hta.events(profile(name))).iter_rows(named=True)}
     want = oracle(name)["temporal_breakdown"]
     assert len(rows) == len(want)
     for theirs in want:
@@ -91,7 +91,7 @@ def test_temporal_breakdown(name: str):
 def test_idle_breakdown(name: str):
     times, gaps = oracle(name)["idle_time_breakdown"]
     want = {(source_of(name, row["rank"]), row["stream"], row["idle_category"]): row["idle_time"] for row in times}
-    rows = hta.idle_breakdown(profile(name)).filter(pl.col("source").is_in({source for source, _, _ in want}))
+    rows = hta.idle_breakdown(profile(name), hta.events(profile(name))).filter(pl.col("source").is_in({source for source, _, _ in want}))
     got = {(row["source"], row["stream"], row["idle_category"]): row for row in rows.iter_rows(named=True)}
     assert set(got) == set(want)
     assert {key: round(row["idle_ps"] / 1e6, 2) for key, row in got.items()} == pytest.approx(want, abs=0.011)
@@ -102,7 +102,7 @@ def test_idle_breakdown(name: str):
 
 @pytest.mark.parametrize("name", SETS)
 def test_overlap_of_communication_and_computation(name: str):
-    got = dict(hta.comm_comp_overlap(profile(name)).iter_rows())
+    got = dict(hta.comm_comp_overlap(hta.events(profile(name))).iter_rows())
     for theirs in oracle(name)["comm_comp_overlap"]:
         mine, want = got[source_of(name, theirs["rank"])], theirs["comp_comm_overlap_pctg"]
         assert mine is None if want is None else mine == pytest.approx(want, abs=0.005 + 1e-9)
@@ -114,7 +114,7 @@ def test_hta_leaves_the_last_step_out_and_roofterm_does_not():
     The file holds 388,587 us of busy device, which a slow reader of it finds too.
     """
     name = "hta_a100_rank3of8_train"
-    (row,) = hta.temporal_breakdown(profile(name)).iter_rows(named=True)
+    (row,) = hta.temporal_breakdown(hta.events(profile(name))).iter_rows(named=True)
     assert row["kernel_ps"] - row["idle_ps"] == 321_285 * US
     whole = slow_reader.read(reference(f"traces/torch/{name}.json.gz")).busy()
     assert whole == 388_587 * US
@@ -128,11 +128,11 @@ def test_hta_lets_streams_idle_one_by_one_and_roofterm_the_device():
     the device starts after all launches). HTA's idle breakdown adds up 44.3 ms over two streams.
     """
     name = "tracelens_mi300x_resnet_act_ckpt_rank0of8"
-    (row,) = hta.temporal_breakdown(profile(name)).iter_rows(named=True)
+    (row,) = hta.temporal_breakdown(hta.events(profile(name))).iter_rows(named=True)
     steps = Study(profile(name)).steps()
     assert sum(step.idle_us or 0 for step in steps) == pytest.approx(row["idle_ps"] / US, abs=0.01)
     assert row["idle_ps"] / US == pytest.approx(283.54, abs=0.01)
-    assert hta.idle_breakdown(profile(name))["idle_ps"].sum() / US == pytest.approx(44_335.5, abs=0.1)
+    assert hta.idle_breakdown(profile(name), hta.events(profile(name)))["idle_ps"].sum() / US == pytest.approx(44_335.5, abs=0.1)
 
 
 def test_hidden_communication_is_the_same_over_the_same_work():
