@@ -19,6 +19,7 @@ from roofterm.analysis.host_work import CPU
 from roofterm.analysis.op_roles import ROLE_COLUMNS
 from roofterm.analysis.steps import US
 from roofterm.results import DeviceInfo
+from roofterm.text.units import duration_us
 
 MANY = 500
 """From so many rows on it pays to tell all at once"""
@@ -174,7 +175,7 @@ def _sentences(told: _Told, device: DeviceInfo | None) -> list[str]:
     if device is not None and device.partition is not None:
         found.append(f"scaled: {device.partition}")
     if told.moved_ps is not None:
-        found.append(f"asynchronous: rates are of whole transfers, {told.moved_ps / US:,.1f} us in all; this op waits for their end")
+        found.append(f"asynchronous: rates are of whole transfers, {duration_us(told.moved_ps / US)} in all; this op waits for their end")
     return found
 
 

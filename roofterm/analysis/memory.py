@@ -152,7 +152,8 @@ def memory_report(profile: Profile, windows: pl.DataFrame, memory: Memory) -> Me
 def memory_by_op(memory: Memory, window_ps: tuple[int, int] | None = None) -> pl.DataFrame:
     """What each op allocated, freed and held at the peak of each pool: frame of schema `OPS`, most allocated first.
 
-    With a window what was allocated and freed in it; the peak stays the pool's own.
+    With a window what was allocated and freed in it; the peak stays the pool's own. Of a pool whose events have no addresses (PyTorch
+    before 1.11) nobody knows what was held: null.
     """
     size = pl.col("bytes")
     counted = memory.events.filter(~pl.col("out_of_memory"))
@@ -166,7 +167,8 @@ def memory_by_op(memory: Memory, window_ps: tuple[int, int] | None = None) -> pl
         table = table.join(pl.concat(held), on=["pool", "op"], how="left", nulls_equal=True, maintain_order="left")
     else:
         table = table.with_columns(peak_bytes=0)
-    table = table.with_columns(pl.col("peak_bytes").fill_null(0))
+    told = counted.filter(pl.col("address").is_not_null())["pool"].unique()
+    table = table.with_columns(peak_bytes=pl.when(pl.col("pool").is_in(told.implode())).then(pl.col("peak_bytes").fill_null(0)))
     return table.select(pl.col(name).cast(kind) for name, kind in OPS.items()).sort("allocated_bytes", descending=True, maintain_order=True)
 
 
@@ -230,7 +232,8 @@ def _pool(profile: Profile, windows: pl.DataFrame, memory: Memory, number: int) 
     pool.reserved_peak_bytes = _whole(counted["reserved_bytes"].max())
     pool.first_bytes = counted["used_bytes"][0] - counted["bytes"][0] if counted["bytes"][0] is not None else None
     pool.last_bytes = counted["used_bytes"][-1]
-    pool.held_before_bytes = at["used_bytes"] - (at["stack_bytes"] or 0) - int(_held(counted)["bytes"].sum())
+    if counted["address"].null_count() < counted.height:
+        pool.held_before_bytes = at["used_bytes"] - (at["stack_bytes"] or 0) - int(_held(counted)["bytes"].sum())
     pool.stack_bytes, pool.free_at_peak_bytes = at["stack_bytes"], available
     pool.fragmentation_pct = 100 * at["fragmentation"] if at["fragmentation"] is not None else None
     pool.lifetime_peak_bytes = _whole(counted["lifetime_peak_bytes"].max())
@@ -327,10 +330,10 @@ def _peak_row(events: pl.DataFrame) -> int | None:
 def _held(events: pl.DataFrame) -> pl.DataFrame:
     """The blocks that were allocated in the recording and in use at the peak, columns of `EVENTS`; `events`: of one pool.
 
-    A block lives until an event of the same address frees it.
+    A block lives until an event of the same address frees it. Without addresses none is known.
     """
     peak = _peak_row(events)
-    until = events.head(0 if peak is None else peak + 1)
+    until = events.head(0 if peak is None else peak + 1).filter(pl.col("address").is_not_null())
     return until.unique("address", keep="last", maintain_order=True).filter(pl.col("bytes") > 0)
 
 

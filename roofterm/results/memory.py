@@ -97,8 +97,8 @@ class MemoryOp(msgspec.Struct):
     allocations: int
     allocated_bytes: int
     freed_bytes: int
-    peak_bytes: int
-    """held when most was in use"""
+    peak_bytes: int | None
+    """held when most was in use; None: the recording does not tell blocks apart"""
 
 
 class MemoryCurve(msgspec.Struct):

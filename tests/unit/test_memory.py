@@ -78,6 +78,18 @@ def test_what_lies_outside_of_any_op_has_none():
     assert [(holder.op, holder.bytes) for holder in report_of(profile).holders] == [(None, 100)]
 
 
+def test_without_addresses_nobody_knows_what_was_held():
+    """As PyTorch wrote until 1.10: sizes alone. What was taken and given back is known, what lay there at the peak of 150 is not."""
+    events = [event(12, 100, 0, 100), event(14, 50, 0, 150), event(32, -50, 0, 100)]
+    profile = with_events(two_ops(), *({**one, "address": None} for one in events))
+    table = memory_by_op(Study(profile).memory)
+    rows = table.select("op", "allocations", "allocated_bytes", "freed_bytes", "peak_bytes").rows()
+    assert rows == [("aten::mm", 2, 150, 0, None), ("aten::add", 0, 0, 50, None)]
+    (pool,) = report_of(profile).pools
+    assert (pool.peak_bytes, pool.held_before_bytes) == (150, None)
+    assert report_of(profile).holders == []
+
+
 def test_memory_by_op():
     profile = with_events(two_ops(), event(12, 100, 1, 100), event(14, 50, 2, 150), event(32, 10, 3, 160), event(36, -50, 2, 110))
     table = memory_by_op(Study(profile).memory)
