@@ -48,9 +48,9 @@ def clock_notes(study: Study) -> list[str]:
     clocks = study.clocks
     if clocks is None or clocks.residual_us is None:
         return []
-    left = f"matched collectives end within {duration_us(clocks.residual_us)} of each other (median of {count(clocks.meetings)})"
+    left = f"collectives end within {duration_us(clocks.residual_us)} of each other (median of {count(clocks.meetings)})"
     if not clocks.moved_us:
-        told = "clocks agree by the files' wall-clock times" if clocks.told_by == "wall clock" else "clocks are those of the files"
+        told = "clocks agree by wall-clock time" if clocks.told_by == "wall clock" else "clocks are the files'"
         return [f"{told}: {left}"]
     moved = "; ".join(f"{path.rsplit('/', 1)[-1]} by {duration_us(by)}" for path, by in clocks.moved_us.items())
     return [f"clocks aligned by collectives, moved: {moved}; now {left}"]

@@ -220,7 +220,7 @@ TABLES: Mapping[str, Sequence[Column]] = {
     ),
     "device": laid_out(
         extra.ROOF_COLUMNS, named("roof", shorten=False, width=20, about="type of arithmetic, or level of memory"), At("kind", 1, 7),
-        At("value", 0, 13), At("ridge", 1, 11), At("source", 2, 8),
+        At("value", 0, 13), At("ridge", 1, 13), At("source", 2, 8),
     ),
 }  # fmt: skip
 """Columns of each table, in the order in which they stand."""

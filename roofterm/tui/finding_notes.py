@@ -26,6 +26,8 @@ def finding_notes(finding: Finding, width: int, palette: Palette, look: Look) ->
     lines = _labelled("to do", _plain(finding.advice, room, palette, look), palette)
     pairs = [(one.label, one.text) for one in evidence_of(finding.evidence) if one.name not in _OF_THE_STAKE and one.text != UNKNOWN]
     lines += _labelled("because", _flowing(pairs, room, palette, look), palette)
+    if finding.share_of_step_pct is not None and finding.evidence.get("per", "step") != "step":
+        lines += _labelled("share of", _plain(f"the {finding.evidence['per']}", room, palette, look), palette)
     where = seen_in(finding)
     if where:
         lines += _labelled("seen in", _plain(where, room, palette, look), palette)

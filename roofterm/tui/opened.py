@@ -125,7 +125,9 @@ def absent_screens(study: Study, steps: list[StepRow]) -> dict[str, str]:
         absent["ranks"] = "one rank alone; open a folder of ranks, or several files"
     if not study.profile.memory.height:
         compiled = study.profile.hlo_ops.height > 0
-        absent["memory"] = "no allocator recorded anything in this profile" if compiled else "no memory recorded: profile_memory=True"
+        absent["memory"] = (
+            "no allocator recorded anything in this profile" if compiled else "none was recorded; profile_memory=True records it"
+        )
     return absent
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Command = Callable[[], Awaitable[None] | None]
 
 
-KEYS = 8
+KEYS = 7
 """cells of the keys before an action's id"""
 
 

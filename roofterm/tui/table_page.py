@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from roofterm.text.units import count
@@ -15,6 +15,7 @@ from roofterm.tui.state import Sort, changed
 from roofterm.tui.widgets.detail import Details
 from roofterm.tui.widgets.line_widget import LineWidget
 from roofterm.tui.widgets.table import VirtualTable
+from roofterm.tui.widgets.table_layout import Column
 
 if TYPE_CHECKING:
     import polars as pl
@@ -51,7 +52,11 @@ class TablePage(Page):
             self.table.empty = f"no {NOUNS[self.by]} in this profile"
         else:
             self.table.empty = f"no {NOUNS[self.by]} pass the filter; {self.all_again}"
-        self.table.show(rows.frame, columns_of(self.by, rows.frame), rows.order, sort, place or 0)
+        self.table.show(rows.frame, self.columns(rows.frame), rows.order, sort, place or 0)
+
+    def columns(self, frame: pl.DataFrame) -> Sequence[Column]:
+        """Those of a frame, in their order."""
+        return columns_of(self.by, frame)
 
     def against(self, by: str, frame: pl.DataFrame, base: Callable[[Study], pl.DataFrame]) -> pl.DataFrame:
         """A table held against the baseline's, which `base` makes, if there is one. For the desk's thread."""

@@ -117,5 +117,5 @@ async def test_without_memory_the_key_says_how_to_record_it():
             self.profile.memory = self.profile.memory.clear()
 
     async with explorer((80, 24), "8", study=Bare()) as pilot:
-        assert "no memory recorded: profile_memory=True" in status_line(pilot)
+        assert "none was recorded; profile_memory=True records it" in status_line(pilot)
         assert "8 Memory" not in screen_lines(pilot)[1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 
 import polars as pl
 from textual.app import ComposeResult
@@ -26,6 +27,7 @@ from roofterm.tui.table_page import TablePage
 from roofterm.tui.widgets.detail import Details, Fact
 from roofterm.tui.widgets.line_widget import Piece
 from roofterm.tui.widgets.noted_table import NotedTable
+from roofterm.tui.widgets.table_layout import Column
 
 NOTHING_FOUND = "nothing found that would be worth the time: see the roofline for what is left"
 
@@ -61,6 +63,12 @@ class FindingsPage(TablePage):
         chosen = state.selection
         place = place_of(self.rows, "id", chosen.name) if self.rows and chosen and chosen.kind == "finding" else None
         self.table.go(state.places.get(self.SCREEN, self.table.cursor) if place is None else place)
+
+    def columns(self, frame: pl.DataFrame) -> Sequence[Column]:
+        """A share is not always one of a step: start-up costs are held against the profile, and some profiles mark no steps."""
+        of_steps = all(finding.evidence.get("per", "step") == "step" for finding in self._findings)
+        known = super().columns(frame)
+        return known if of_steps else [replace(one, label="share") if one.key == "share_of_step_pct" else one for one in known]
 
     def status(self) -> tuple[str, str]:
         if self.rows is None:

@@ -108,7 +108,7 @@ class Picker(TypingScreen[Choice[T] | None], inherit_bindings=False):
     def _fill(self, cursor: int) -> None:
         shown_list = self._list
         p, look = shown_list.palette, shown_list.look
-        room = max(min(MOST_LABEL, self.size.width - 24), 20)
+        room = max(min(MOST_LABEL, self.size.width - 26), 20)
         labels = [shown(choice.label, room, look) for choice in self._shown]
         wide = max((cell_width(label) for label in labels), default=0)
         shown_list.show(

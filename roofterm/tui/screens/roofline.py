@@ -105,6 +105,8 @@ class RooflinePage(Page):
         parts = [f"{count(shown)} of {count(whole)} {noun}" if shown != whole else f"{count(whole)} {noun}", self._answer.part]
         if self._answer.rows.not_asked:
             parts.insert(0, f"not asked here: {self._answer.rows.not_asked}")
+        if not self._answer.roofline.roofs:
+            parts.append("no roof known: see roofterm measure")
         return " · ".join(parts), f"{count(self.table.cursor + 1)}/{count(shown)}" if shown else ""
 
     def selection(self) -> Selection | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
+from rich.style import Style
 from textual.strip import Strip
 
 from roofterm.text.safe import cell_width
@@ -69,6 +70,9 @@ class NotedTable(VirtualTable):
         """With room beneath, a long name goes on there instead of being cut."""
         return aligned(_first_line(text, width, self), width, self.look) if self._told() else super()._name_text(text, width)
 
+    def _name_style(self) -> Style:
+        return self.palette.strong if self._told() else super()._name_style()
+
     def _forget(self) -> None:
         super()._forget()
         self._cards = None
@@ -90,7 +94,7 @@ class NotedTable(VirtualTable):
     def _rest_of(self, name: str, width: int) -> list[Line]:
         first = _first_line(name, self._layout()[0].width, self)
         rest = " ".join(wrapped(name, 10**6, self.look))[len(first) :]
-        return [[(" " + part, self.palette.text)] for part in wrapped(rest.strip(), width, self.look)]
+        return [[(" " + part, self.palette.strong)] for part in wrapped(rest.strip(), width, self.look)]
 
 
 def fitted(notes: Sequence[Sequence[Line]], lines: int, cut: str) -> list[list[Line]]:

@@ -17,6 +17,8 @@ from roofterm.tui.widgets.line_widget import LineWidget, Piece
 NAME = 14
 FIGURES = (("device", 10), ("% step", 7), ("alone", 10), ("host", 10), ("pieces", 7))
 """Titles and cells of a phase's figures."""
+OF_THE_HOST = (("host", 10), ("% host", 7))
+"""Where no device worked."""
 
 
 class StepPanel(LineWidget):
@@ -63,19 +65,23 @@ def step_lines(row: StepRow, phases: Sequence[PhaseTime], width: int, palette: P
         lines = [stacked(shares, width, palette, look), legend(shares, width, palette, look)]
     if not phases:
         return lines
-    head = f"{'phase':<{NAME}}" + "".join(f"{title:>{cells}}" for title, cells in FIGURES)
-    lines += [[], [(head, palette.muted)]]
+    worked = row.compute_us is not None
+    titles = FIGURES if worked else OF_THE_HOST
+    lines += [[], [(f"{'phase':<{NAME}}" + "".join(f"{title:>{cells}}" for title, cells in titles), palette.muted)]]
     for phase in phases:
-        known = row.compute_us is not None
-        share = pct(100 * phase.device_us / row.dur_us) if known and row.dur_us else UNKNOWN
-        device = duration_us(phase.device_us) if known else UNKNOWN
-        alone = duration_us(phase.exposed_us) if known else UNKNOWN
-        pieces = count(round(phase.pieces)) if known else UNKNOWN
-        lines.append(_line(phase.phase, (device, share, alone, duration_us(phase.host_us), pieces), palette))
+        host = duration_us(phase.host_us)
+        if worked:
+            device, alone, pieces = duration_us(phase.device_us), duration_us(phase.exposed_us), count(round(phase.pieces))
+            lines.append(_line(phase.phase, (device, _share(phase.device_us, row.dur_us), alone, host, pieces), palette))
+        else:
+            lines.append(_line(phase.phase, (host, _share(phase.host_us, sum(one.host_us for one in phases))), palette))
     if row.idle_us is not None:
-        share = pct(100 * row.idle_us / row.dur_us) if row.dur_us else UNKNOWN
-        lines.append(_line("no device work", (duration_us(row.idle_us), share), palette))
+        lines.append(_line("no device work", (duration_us(row.idle_us), _share(row.idle_us, row.dur_us)), palette))
     return lines
+
+
+def _share(us: float, of_us: float) -> str:
+    return pct(100 * us / of_us) if of_us else UNKNOWN
 
 
 def _line(name: str, figures: Sequence[str], palette: Palette) -> list[Piece]:

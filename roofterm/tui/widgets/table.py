@@ -211,7 +211,8 @@ class VirtualTable(LineWidget, can_focus=True):
                 pieces.append((" ", base))
                 continue
             text = UNKNOWN if value is None else column.show(value)
-            style = base if here or column.tint is None else self._tinted(column.tint, value, base)
+            plain = base if at or here else self._name_style()
+            style = plain if here or column.tint is None else self._tinted(column.tint, value, base)
             cell = aligned(text, placed.width, self.look, right=not column.left) if at else self._name_text(text, placed.width)
             pieces.append((cell, style))
             pieces.append((" ", base))
@@ -220,6 +221,9 @@ class VirtualTable(LineWidget, can_focus=True):
 
     def _name_text(self, text: str, width: int) -> str:
         return name_cell(text, width, self.look)
+
+    def _name_style(self) -> Style:
+        return self.palette.text
 
     def _line_of(self, row: int) -> int:
         """The line, from the top of the table, of a row of the order."""

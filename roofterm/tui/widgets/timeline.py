@@ -17,7 +17,7 @@ from roofterm.tui.widgets.axis import exact_time, time_ticks
 from roofterm.tui.widgets.glyphs import NO_CATEGORY, CategoryKey, contrast, marks, padded, shown
 from roofterm.tui.widgets.lanes import Lanes
 from roofterm.tui.widgets.legend import legend
-from roofterm.tui.widgets.line_widget import LineWidget
+from roofterm.tui.widgets.line_widget import LineWidget, name_cell
 from roofterm.tui.widgets.raster import busy_ps
 from roofterm.tui.widgets.timeline_cells import BUSY, IDLE, NEUTRAL, SOLID, busy_cells, lane_cells, step_cells
 from roofterm.tui.widgets.timeline_place import Place, Step
@@ -303,7 +303,9 @@ class TimelineView(LineWidget, can_focus=True):
         fold = " " if not group.folds or below else mark.open if is_open else mark.closed
         room = self._label_width - 2
         name = group.label.replace(" stream ", " s") if self._streams_are_cut(room) else group.label
-        return f"{fold} {padded(name if not below else f'{group.depths[depth]:>{min(depth, 6) + 1}}', room, self.look)} "
+        if below:
+            return f"{fold} {padded(f'{group.depths[depth]:>{min(depth, 6) + 1}}', room, self.look)} "
+        return f"{fold} {name_cell(name, room, self.look)} "  # threads of a pool differ in their ends
 
     def _streams_are_cut(self, room: int) -> bool:
         """Whether a stream's number would be cut off, so that all streams are named in short."""
