@@ -31,8 +31,8 @@ from roofterm_parsers.progress import Phase
 
 AT_MOST_SECONDS = 0.2
 DONE, INTERRUPTED = 0, 130
-_OPENING, _FIGURES = "opening", r"busy +[\d.]+%"
-"""what the explorer shows from its first frame, and from its first figures on"""
+_OPENING, _READ, _FIGURES = "opening", r"\[1 Overview\]", r"busy +[\d.]+%"
+"""what the explorer shows from its first frame, once all is read, and from its first figures on"""
 _PHASES = re.compile("|".join(get_args(Phase)))
 _TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -117,7 +117,7 @@ def _stop_explorer(path: Path, key: str, named: str, moment: float) -> Stop | No
         workers = _children(terminal.pid)
         before = _cpu_s([terminal.pid, *workers])
         found = terminal.end(key, AT_MOST_SECONDS * 10)
-        if re.search(_FIGURES, terminal.text()) or (found is not None and found.code == DONE):
+        if re.search(_READ, terminal.text()) or (found is not None and found.code == DONE):
             return None
         if found is None or found.code != INTERRUPTED:
             raise LeftBehind(f"{at}: {'goes on' if found is None else f'ended with {found.code}'}")

@@ -8,6 +8,7 @@ import pytest
 
 from roofterm.analysis.dispatch import executed_in, launching_op
 from roofterm.analysis.study import Study
+from roofterm.tui.kernel_origins import compiled_from
 from roofterm_parsers import open_profile
 from tests.reference import reference
 
@@ -62,3 +63,14 @@ def test_a_gap_in_which_the_launching_thread_recorded_nothing_names_the_other_th
     assert (round(longest["start_us"]), round(longest["total_us"])) == (4252, 20693)
     assert longest["name"] == "BufferSequencingEvent::Execute (on tf_pjrt_thread_pool/7512490089272390147)"
     assert longest["host_kind"] is None
+
+
+def test_a_kernel_says_which_lines_of_source_it_was_compiled_from() -> None:
+    """As the HLO in the file has it for loop_sqrt_fusion: line 24 of the script asks for the square root."""
+    told = {fact.label: fact.value for fact in compiled_from(study(ATTENTION + FORMS[0]), "loop_sqrt_fusion.kd")}
+    assert told["launched by"] == "PjitFunction(sqrt)"
+    assert told["loop_sqrt_fusion"].startswith("/workspace/traces/generate_attention_trace.py:24 · jit(sqrt)/sqrt · jit_sqrt · ")
+
+
+def test_a_kernel_that_no_instruction_runs_says_nothing() -> None:
+    assert compiled_from(study(ATTENTION + FORMS[0]), "no such kernel") == []

@@ -14,11 +14,12 @@ from roofterm.analysis.op_groups import COLUMNS, untold
 from roofterm.report.ops_columns import NESTING
 from roofterm.tui.columns import NOUNS, TABLES, row_details
 from roofterm.tui.exporting import Export, rows_export
+from roofterm.tui.kernel_origins import compiled_from
 from roofterm.tui.opened import Opened
 from roofterm.tui.rows import Rows, is_sortable, place_of, table_rows
 from roofterm.tui.state import Selection, Sort, ViewState, changed
 from roofterm.tui.table_page import TablePage
-from roofterm.tui.widgets.detail import DetailPanel, Details, Fact
+from roofterm.tui.widgets.detail import DetailPanel, Details, Fact, MoreDetails
 from roofterm.tui.widgets.table import VirtualTable
 from roofterm.tui.widgets.view_strip import ViewStrip
 from roofterm_parsers.profile import Profile
@@ -113,6 +114,12 @@ class OpsPage(TablePage):
         grouped = self._group(self.explorer.state) is not None
         called = Fact("called from", f"{self.key_of('group')} splits host ops by Python stack, module or shapes")
         return row_details(self.by, row, [called] if self.by == "op" and self.opened.study.is_torch and not grouped else [])
+
+    def more_details(self) -> MoreDetails | None:
+        row, study = self.table.row(), self.opened.study
+        if row is None or self.by != "kernel" or not study.profile.hlo.height:
+            return None
+        return lambda _: compiled_from(study, str(row["name"]))
 
     def export(self) -> Export | None:
         return None if self.rows is None else rows_export(NOUNS[self.by], self.rows, {"schema": "roofterm.ops/1", "by": self.by})
