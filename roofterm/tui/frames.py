@@ -18,7 +18,8 @@ def steps_frame(rows: Sequence[StepRow], slowest: str | None) -> pl.DataFrame:
     """One row each with `StepRow`'s fields, `parts` (its breakdown for a bar), `step` (its number, if its name has one), `mark`."""
     longest = max((row.dur_us for row in rows), default=0.0)
     most = max((row.dur_us for row in rows if row.name == slowest), default=0.0)  # several ranks have a step of that name
-    records = [_step_record(row, row.name == slowest and row.dur_us == most, longest) for row in rows]
+    marked = len(rows) > 1  # the only one is the fastest, too
+    records = [_step_record(row, marked and row.name == slowest and row.dur_us == most, longest) for row in rows]
     return pl.DataFrame(records, schema=_STEPS, strict=False)
 
 

@@ -115,7 +115,8 @@ def _links(study: Study, slice_id: int) -> list[Fact]:
     if launch is not None:
         ends = int(profile.slices["start_ps"][launch]) + int(profile.slices["dur_ps"][launch])
         delay = (int(profile.slices["start_ps"][slice_id]) - ends) * US_PER_PS
-        facts.append(Fact("launch", f"{_name(study, launch)}, {duration_us(delay)} before", "from the end of the call until it began"))
+        when = f"{duration_us(delay)} before" if delay >= 0 else f"ended {duration_us(-delay)} after it began"
+        facts.append(Fact("launch", f"{_name(study, launch)}, {when}", "from the end of the call until it began"))
     else:
         facts.append(Fact("launch", "not in the file", "launched before recording began, or the file holds no runtime calls"))
     return facts

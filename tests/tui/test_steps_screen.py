@@ -22,6 +22,7 @@ def test_of_several_ranks_one_step_is_the_slowest():
     rows = [msgspec.structs.replace(step_row(5), rank=rank, dur_us=dur) for rank, dur in ((0, 1000.0), (1, 1300.0), (2, 1100.0))]
     frame = steps_frame(rows, rows[0].name)
     assert frame["mark"].to_list() == ["", "slowest", ""]
+    assert steps_frame(rows[:1], rows[0].name)["mark"].to_list() == [""]  # alone it is the fastest, too
 
 
 def test_phases_of_a_step_are_held_against_its_length():

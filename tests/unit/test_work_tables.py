@@ -117,3 +117,18 @@ def test_a_grouping_belongs_to_its_table(capsys: pytest.CaptureFixture[str]):
     ):
         assert main(["ops", sample, *words, "--no-cache", "-q"]) == 2
     assert "--by op_profile shows a tree whole" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        ((5, 3), "cudaLaunchKernel, 2.000 us before"),  # from 8 to the kernel's start at 10
+        ((5, 9), "cudaLaunchKernel, ended 4.000 us after it began"),  # a call that waits for its copy
+    ],
+)
+def test_a_slices_details_tell_how_long_its_launch_was_ahead(call, told):
+    build = Build()
+    build.kernel("gemm", 10, 20, launch=build.call(*call))
+    study = Study(build.profile())
+    kernel = int(study.profile.links["work"][0])
+    assert {fact.label: fact.value for fact in slice_details(study, kernel).facts}["launch"] == told
