@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+import numpy.ma  # noqa: F401  polars asks it about each array that it is given; imported here, and not in the midst of reading
 import polars as pl
 
 from roofterm_parsers.kinds import HOST_CALL_KINDS, WORK_KINDS, Kind, TrackKind
