@@ -18,13 +18,16 @@ def import_numpy() -> None:
         import numpy  # noqa: F401
 
 
-def import_polars_for_little() -> None:
+def import_polars_for_little() -> bool:
     """Import polars with one thread of its own: over frames of up to a million rows more of them wake one another for longer than
-    they work. A number of threads that the user has set is kept, and what roofterm starts does not see ours."""
+    they work. A number of threads that the user has set is kept, and what roofterm starts does not see ours.
+
+    Gives whether polars has one thread now.
+    """
     with _one_thread(_POLARS_THREADS):
         import polars
 
-        polars.thread_pool_size()  # read once, when the threads are started: here
+        return polars.thread_pool_size() == 1  # read once, when polars is imported
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from roofterm.cli.errors import UsageError
 if TYPE_CHECKING:
     from roofterm.cli.ahead import Reading
     from roofterm.cli.keeping import Keeping
+    from roofterm.cli.one_core import OneCore
 
 FORMATS = ("text", "json", "csv", "markdown")
 
@@ -257,6 +258,8 @@ class Arguments(argparse.Namespace):
     paths: list[str]
     ahead: Reading | None = None
     """the profile, where it is being read already"""
+    core: OneCore | None = None
+    """where the command works on what it has read, if that is little"""
     keeping: Keeping | None = None
     """what was read, where the explorer's first figures are to be kept of it"""
 

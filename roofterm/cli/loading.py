@@ -81,6 +81,8 @@ def study_of(args: Arguments, roofs: RoofChoice | None = None, figures: bool = F
     from roofterm.analysis.study import Study
     from roofterm.captures import open_captures
 
+    if args.core is not None:
+        args.core.leave()  # where a study came before
     key = figures_key(args) if roofs is None and (figures or worth_an_outline(args)) else None
     profile = load(args)
     captures = open_captures(profile, args.capture, cache=not args.no_cache, max_memory=memory_limit(args.max_memory))
@@ -88,6 +90,8 @@ def study_of(args: Arguments, roofs: RoofChoice | None = None, figures: bool = F
     study = aligned_study(Study(profile, roofs or roofs_of(args), captures, model))
     in_part = (args.device_alone or args.of_devices) and any(source.format == "xplane" for source in profile.sources)
     args.keeping = Keeping(key, study) if key is not None and not in_part else None
+    if args.core is not None:
+        args.core.stay()
     return study
 
 

@@ -61,11 +61,17 @@ def _run(argv: list[str]) -> int:
     from roofterm.start_up import import_polars_for_little
 
     with begin(arguments) or nullcontext() as arguments.ahead:
-        if reads_little(arguments):
-            import_polars_for_little()
-        result: int = import_module(f"roofterm.cli.{arguments.module}").run(arguments)
-        if arguments.keeping is not None:
-            arguments.keeping.outline()
+        if reads_little(arguments) and import_polars_for_little():
+            from roofterm.cli.one_core import OneCore
+
+            arguments.core = OneCore()
+        try:
+            result: int = import_module(f"roofterm.cli.{arguments.module}").run(arguments)
+            if arguments.keeping is not None:
+                arguments.keeping.outline()
+        finally:
+            if arguments.core is not None:
+                arguments.core.leave()
     return result
 
 
