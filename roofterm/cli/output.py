@@ -38,9 +38,14 @@ def write(args: Arguments, content: bytes | list[str]) -> None:
         plain = args.ascii or (args.output is None and (sys.stdout.encoding or "ascii").lower().replace("-", "") != "utf8")
         content = (ascii_text(text) if plain else text).encode()
     if args.output is None:
-        sys.stdout.flush()
-        sys.stdout.buffer.write(content)
-        sys.stdout.buffer.flush()
+        try:
+            sys.stdout.flush()
+            sys.stdout.buffer.write(content)
+            sys.stdout.buffer.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as why:
+            raise UsageError(f"cannot write to standard output: {why.strerror or why}") from why
     else:
         write_file(Path(args.output), content)
 

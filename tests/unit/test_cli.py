@@ -241,6 +241,43 @@ def test_a_reader_that_leaves_is_no_fault():
     assert first.stderr == ""
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no device that is always full")
+@pytest.mark.parametrize("arguments", ["--version", f"ops {H100}", f"export {H100} -o -"])
+def test_standard_output_that_cannot_be_written_is_a_sentence(arguments: str) -> None:
+    done = subprocess.run(f"{' '.join(RUN)} {arguments} > /dev/full", shell=True, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert "Traceback" not in done.stderr
+
+
+def test_closed_streams_are_no_fault() -> None:
+    done = subprocess.run(f"{' '.join(RUN)} ops {H100} >&-", shell=True, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    done = subprocess.run(f"{' '.join(RUN)} ops nowhere 2>&-", shell=True, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+
+
+def test_what_is_half_written_is_deleted_at_the_end_of_the_process(tmp_path: Path) -> None:
+    code = f"""
+import pathlib, sys
+from unittest import mock
+from roofterm.cli import main as cli, ops
+from roofterm.report import files
+
+kept = []
+
+def half(args):
+    kept.append(files.replacing(pathlib.Path({str(tmp_path / "out.csv")!r})))
+    kept[0].__enter__().write(b"half")
+    return 0
+
+with mock.patch.object(ops, "run", half), mock.patch.object(sys, "argv", ["roofterm", "ops", "x"]):
+    cli.program()
+"""
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    assert list(tmp_path.iterdir()) == []
+
+
 def wait_for_handler(pid: int, number: int) -> None:
     """Until a process catches this signal, as its status in /proc says: how fast it starts is not the question."""
     until = time.monotonic() + 60
