@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any, cast
 
+from textual.events import Paste
 from textual.pilot import Pilot
 from textual.worker import WorkerCancelled
 
@@ -67,9 +68,16 @@ async def press(pilot: Pilot[None], keys: str) -> None:
         await settled(pilot)
 
 
+LONGEST_TYPED = 100
+"""What is longer is pasted: each key takes its time."""
+
+
 async def type_text(pilot: Pilot[None], text: str) -> None:
-    for char in text:
-        await pilot.press("space" if char == " " else char)
+    if len(text) > LONGEST_TYPED:
+        pilot.app.post_message(Paste(text))
+    else:
+        for char in text:
+            await pilot.press("space" if char == " " else char)
     await settled(pilot)
 
 
