@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from roofterm.cli.arguments import OPEN, Arguments
 from roofterm.start_up import import_numpy
 from roofterm_parsers.chrome.crew import EXPANDING, LARGE_BYTES, Crew
+from roofterm_parsers.errors import Interrupted
 from roofterm_parsers.processes import workers_beside
 
 if TYPE_CHECKING:
@@ -28,13 +29,16 @@ LARGE_XPLANE_BYTES = 32 << 20
 """A smaller XPlane file is read in less time than the rest is imported in."""
 LITTLE_BYTES = 32 << 20
 """Files that are smaller together, packed ones too, make frames of at most a million rows or so."""
+LAST_SECONDS = 0.1
+"""How long it is waited for a thread that is to stop: in the midst of a long operation it hears late, and it goes with the process."""
+_TURN_SECONDS = 0.05
 _GZIP = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
 _HEAD_BYTES = 4096
 
 
 class Reading:
-    """A profile that a thread reads. Use as a context: at its end reading has ended too, and so have its processes."""
+    """A profile that a thread reads. Use as a context: at its end reading has ended too, or does soon, and so have its processes."""
 
     def __init__(self, read: Callable[[Callable[[], bool], Crew | None], Profile], crew: Crew | None) -> None:
         """`read` is called with what tells that it is to stop, and with the processes that decode, if there are any."""
@@ -42,7 +46,7 @@ class Reading:
         self._read = read
         self._crew = crew
         self._found: Profile | BaseException | None = None
-        self._thread = Thread(target=self._run, name="reading")
+        self._thread = Thread(target=self._run, name="reading", daemon=True)
         if crew is not None:
             crew.alone = True  # two threads that both have much to do only take turns, and each turn costs
         self._switched = sys.getswitchinterval()
@@ -54,13 +58,17 @@ class Reading:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.stop.set()
-        self._wait()
+        self._end()
 
     def profile(self) -> Profile:
-        """What was read, once it is; raises what reading it has raised."""
+        """What was read, once it is; raises what reading it has raised, and Interrupted once it is to stop."""
         if self._crew is not None:
             self._crew.alone = False
-        self._wait()
+        while self._thread.is_alive() and not self.stop.is_set():
+            self._thread.join(_TURN_SECONDS)
+        self._end()
+        if self._thread.is_alive():
+            raise Interrupted("loading was stopped")
         if isinstance(self._found, BaseException):
             raise self._found
         assert self._found is not None  # one or the other ends the thread
@@ -72,8 +80,8 @@ class Reading:
         except BaseException as error:  # raised where the profile is asked for
             self._found = error
 
-    def _wait(self) -> None:
-        self._thread.join()
+    def _end(self) -> None:
+        self._thread.join(LAST_SECONDS)
         if self._crew is not None:
             self._crew.close()
         sys.setswitchinterval(self._switched)

@@ -22,6 +22,8 @@ def program() -> NoReturn:
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     code = main()
+    if (left := sys.modules.get("roofterm_parsers.leftovers")) is not None:
+        left.clear_up()  # of a thread that is left in the midst of reading
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):  # whoever read it is gone, or it is closed

@@ -238,3 +238,22 @@ def test_a_trace_is_begun_before_polars_is_there() -> None:
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout.split()
     assert "roofterm_parsers.opening" in loaded
     assert "polars" not in loaded
+
+
+def test_a_thread_that_hears_late_is_not_waited_for(tmp_path: Path, crews: list[Crew], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Told to stop, it goes on for as long as it likes: the profile is refused, and the workers are gone."""
+    goes_on, reads = threading.Event(), threading.Event()
+
+    def read(*_: object, **__: object) -> None:
+        reads.set()
+        goes_on.wait(60)
+
+    monkeypatch.setattr("roofterm.cli.loading.open_profile", read)
+    args = parse(["ops", str(trace(tmp_path / "trace.json")), "--no-cache"])
+    with begin(args) or pytest.fail("nothing was begun") as args.ahead:
+        assert reads.wait(60)
+        args.ahead.stop.set()
+        with pytest.raises(Interrupted):
+            load(args)
+        assert all(process.poll() is not None for crew in crews for process in crew.processes)
+    goes_on.set()
