@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import msgspec
 from rich.console import RenderableType
@@ -41,7 +41,6 @@ from roofterm.tui.screens.too_small import LEAST
 from roofterm.tui.thrifty import Changes, DrawnBefore, TerminalCells
 from roofterm.tui.widgets.glyphs import CategoryKey, Look
 from roofterm.tui.widgets.line_widget import LineWidget
-from roofterm_parsers.leftovers import clear_up
 
 if TYPE_CHECKING:
     from roofterm.tui.explorer import Explorer
@@ -68,20 +67,7 @@ def run(paths: Sequence[str], options: Options) -> int:
         print(f"roofterm: {app.problem}", file=sys.stderr)
     if app.fault is not None and options.debug:
         raise app.fault
-    code = app.return_code or DONE
-    if Desk.any_busy():
-        _end_at_once(code)
-    return code
-
-
-def _end_at_once(code: int) -> NoReturn:
-    """End the process with its threads, whatever they are at: one that reads hears late, in the midst of a long operation, that it
-    is to stop. Nothing is left behind."""
-    clear_up()
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError):
-            stream.flush()
-    os._exit(code)
+    return app.return_code or DONE
 
 
 class RooftermApp(App[None]):

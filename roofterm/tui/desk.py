@@ -11,29 +11,17 @@ from contextlib import suppress
 from queue import SimpleQueue
 from threading import Thread
 from typing import Any, TypeVar
-from weakref import WeakSet
 
 T = TypeVar("T")
-
-
-_all: WeakSet[Desk] = WeakSet()
 
 
 class Desk:
     """Its thread is a daemon: a long question does not keep the program from ending."""
 
     def __init__(self) -> None:
-        self.busy = False
-        """whether a question is being answered"""
-        _all.add(self)
         self._questions: SimpleQueue[tuple[Callable[[], Any], asyncio.Future[Any]] | None] = SimpleQueue()
         self._thread = Thread(target=self._work, name="roofterm-desk", daemon=True)
         self._thread.start()
-
-    @staticmethod
-    def any_busy() -> bool:
-        """Whether any desk's question is being answered."""
-        return any(desk.busy for desk in _all)
 
     async def ask(self, question: Callable[[], T]) -> T:
         """The question's answer, or its exception."""
@@ -49,12 +37,10 @@ class Desk:
             question, future = asked
             if future.cancelled():
                 continue
-            self.busy = True
             try:
                 answer, fault = question(), None
             except BaseException as error:  # the asker's to handle: this thread must go on
                 answer, fault = None, error
-            self.busy = False
             with suppress(RuntimeError):  # the loop has ended: nobody waits any more
                 future.get_loop().call_soon_threadsafe(_settle, future, answer, fault)
 
