@@ -23,13 +23,16 @@ _FIGURES = (*SHARED, *ROLE_COLUMNS)
 
 
 def modelled(profile: Profile, found: Bounded, facts: pl.DataFrame) -> pl.DataFrame:
-    """Pieces (`levels.kernel_pieces`), as `_rated`."""
-    return _rated(kernel_pieces(profile, found.costed, found.items, facts, _FIGURES, TOLD))
+    """Pieces (`levels.kernel_pieces`), as `_rated`: by what is known of their items, of whose costs a helping kernel has no share."""
+    items = found.items.with_columns(costs_known=_COSTS_KNOWN)
+    return _rated(kernel_pieces(profile, found.costed, items, facts, _FIGURES, (*TOLD, "costs_known")), pl.col("costs_known"))
 
 
-def _rated(frame: pl.DataFrame) -> pl.DataFrame:
+_COSTS_KNOWN = pl.col("bound_s").is_not_null() | pl.col("hbm_bytes").is_not_null() | (pl.col("flops") > 0)
+
+
+def _rated(frame: pl.DataFrame, known: pl.Expr = _COSTS_KNOWN) -> pl.DataFrame:
     """Items or pieces; of those whose costs nothing tells (orphans, ops without shapes) `rate_ps` is null: it says nothing of a roof."""
-    known = pl.col("bound_s").is_not_null() | pl.col("hbm_bytes").is_not_null() | (pl.col("flops") > 0)
     return frame.with_columns(pl.when(known).then(pl.col("rate_ps", "estimate")))
 
 

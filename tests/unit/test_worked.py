@@ -9,7 +9,7 @@ import pytest
 from roofterm.analysis.scope import RoofChoice
 from roofterm.analysis.study import Study
 from tests.build import Build
-from tests.unit.test_roofline import TENSOR_KERNEL, mm
+from tests.unit.test_roofline import TENSOR_KERNEL, mm, op
 
 ROOFS = RoofChoice(peaks={"bf16": 100e12}, bandwidths={"hbm": 1e12})
 FLOPS, BYTES = 2e9, 6e6
@@ -60,3 +60,16 @@ def test_work_on_an_unknown_device_is_counted_all_the_same():
     study.roofs = RoofChoice()
     row = row_of(study, "kernel", TENSOR_KERNEL)
     assert (row["flops"], row["bytes"], row["pct_of_roof"], row["bound_by"]) == (FLOPS, BYTES, None, None)
+
+
+def test_a_kernel_that_helps_an_op_whose_costs_are_known_is_no_unknown_time():
+    """A split product: 40 us on tensor cores, to which all of its costs fall, and 10 us that add the parts up."""
+    build = Build()
+    made = op(build, "aten::mm", 0, [[1000, 1000], [1000, 1000]], dur=30)
+    build.kernel(TENSOR_KERNEL, 100, 40, launch=build.call(5, 5), op=made)
+    build.kernel("void cublasLt::splitKreduce_kernel<32, 16, int, float, __nv_bfloat16>(int)", 150, 10, launch=build.call(12, 5), op=made)
+    study = Study(build.profile(), ROOFS)
+    for by, name in (("category", "gemm"), ("op", "aten::mm")):
+        row = row_of(study, by, name)
+        assert (row["device_us"], row["flops"], row["flags"]) == (50, FLOPS, [])
+        assert row["pct_of_roof"] == pytest.approx(100 * 20 / 50)
