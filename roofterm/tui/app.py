@@ -141,32 +141,36 @@ class RooftermApp(App[None]):
         _: Worker[None] = self.run_worker(self._open(loading, paths, options), group="read", exclusive=True)
 
     async def _open(self, loading: LoadingScreen, paths: Sequence[str], options: Options) -> None:
-        from roofterm_parsers.errors import Interrupted, ProfileError
+        from roofterm_parsers.errors import ProfileError
 
+        opened, why = None, ""
+        reader = Desk()  # of its own: where it is left, whoever asks the profile that is shown need not wait for it
         try:
             await self._show_kept(loading, paths, options)
-            opened = await self.desk.ask(lambda: open_study(paths, options, loading.report, loading.stopping.is_set))
-        except Interrupted:
-            if not loading.stopping.is_set():  # else it is left already
-                self._not_opened(loading, "")
+            if not loading.stopping.is_set():
+                opened = await reader.ask(lambda: open_study(paths, options, loading.report, loading.stopping.is_set))
         except (ProfileError, OSError) as fault:
-            if not loading.stopping.is_set():
-                self._not_opened(loading, str(fault))
-        else:
-            if not loading.stopping.is_set():
-                self.paths = list(paths)
-                if options.restore:
-                    remember(paths)
-                await self._show(opened)
-                for key in loading.typed:
-                    self.post_message(key)
+            why = str(fault)
+        finally:
+            reader.close()
+        if loading.stopping.is_set():
+            return  # it is left already
+        if opened is None:
+            self._not_opened(loading, why)
+            return
+        self.paths = list(paths)
+        if options.restore:
+            remember(paths)
+        await self._show(opened)
+        for key in loading.typed:
+            self.post_message(key)
 
     async def _show_kept(self, loading: LoadingScreen, paths: Sequence[str], options: Options) -> None:
         """The first figures as they were kept, if they were, before anything is read."""
         from roofterm.tui.kept_figures import key_of, read_figures
 
         kept = await self.desk.ask(lambda: read_figures(key_of(paths, options)))
-        if kept is not None:
+        if kept is not None and not loading.stopping.is_set():
             self._colour_categories()
             await loading.show_figures(kept)
         if not gc.isenabled():  # the command line's start: what it loaded stays, and no collection need look at it again

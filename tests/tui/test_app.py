@@ -134,6 +134,48 @@ async def test_another_profile_that_is_not_read_to_the_end_leaves_the_one_shown(
         assert app.paths == ["x"]
 
 
+async def test_the_profile_shown_answers_while_another_is_left_that_does_not_hear(monkeypatch):
+    begun, go_on = Event(), Event()
+
+    def deaf(paths, options, report, cancelled):
+        begun.set()
+        go_on.wait(30)
+        raise Interrupted("at last")
+
+    monkeypatch.setattr(program, "open_study", deaf)
+    app = RooftermApp(["x"], opened=opened_fake(Options(), "x"))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settled(pilot)
+        app.open_other("y")
+        await waited_for(begun)
+        await pilot.press("escape")
+        assert await asyncio.wait_for(app.desk.ask(lambda: "answered"), 20) == "answered"
+        assert not go_on.is_set()
+        go_on.set()
+
+
+async def test_a_profile_that_is_left_before_its_kept_figures_are_there_shows_none(monkeypatch, opening):
+    begun, go_on = Event(), Event()
+
+    def late(key):
+        begun.set()
+        go_on.wait(30)
+        return object()  # nothing looks at it
+
+    monkeypatch.setattr("roofterm.tui.kept_figures.read_figures", late)
+    app = RooftermApp(["x"], opened=opened_fake(Options(), "x"))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settled(pilot)
+        app.open_other("y")
+        await waited_for(begun)
+        await pilot.press("escape")
+        go_on.set()
+        await settled(pilot)
+        assert app.is_running
+        assert isinstance(app.screen, Explorer)
+        assert not opening.begun.is_set()
+
+
 def test_the_end_of_the_program_wakes_whoever_waits_for_a_key():
     ends = WakingEvent()
     assert select([ends], [], [], 0)[0] == []

@@ -37,9 +37,9 @@ def narrowed(choices: Sequence[Choice[T]], typed: str) -> list[Choice[T]]:
     """Those that hold all words typed, in the label before those in the note; if there is none, those whose labels hold all letters
     in their order."""
     words = typed.casefold().split()
-    labelled = [one for one in choices if all(word in one.label.casefold() for word in words)]
-    noted = [one for one in choices if all(word in f"{one.label} {one.note}".casefold() for word in words) and one not in labelled]
-    return [*labelled, *noted] or [one for one in choices if _holds("".join(words), one.label.casefold())]
+    found = [one for one in choices if all(word in f"{one.label} {one.note}".casefold() for word in words)]
+    in_labels_first = sorted(found, key=lambda one: not all(word in one.label.casefold() for word in words))
+    return in_labels_first or [one for one in choices if _holds("".join(words), one.label.casefold())]
 
 
 def _holds(letters: str, text: str) -> bool:

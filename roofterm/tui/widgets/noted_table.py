@@ -82,6 +82,8 @@ class NotedTable(VirtualTable):
         key = (self.size.width, self._height(), self.rows())
         if self._cards is None or self._cards[0] != key:
             self._cards = (key, fitted(self._all_notes(), self._height(), "~" if self.look.ascii else "…"))
+            if self._cards[1]:
+                self.top = 0  # all is in sight; a smaller table may have been scrolled
         return self._cards[1]
 
     def _all_notes(self) -> list[list[Line]]:
@@ -94,7 +96,7 @@ class NotedTable(VirtualTable):
     def _rest_of(self, name: str, width: int) -> list[Line]:
         first = _first_line(name, self._layout()[0].width, self)
         rest = " ".join(wrapped(name, 10**6, self.look))[len(first) :]
-        return [[(" " + part, self.palette.strong)] for part in wrapped(rest.strip(), width, self.look)]
+        return [[(" ", self.palette.strong), (part, self.palette.strong)] for part in wrapped(rest.strip(), width, self.look)]
 
 
 def fitted(notes: Sequence[Sequence[Line]], lines: int, cut: str) -> list[list[Line]]:
