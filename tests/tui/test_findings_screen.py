@@ -85,6 +85,7 @@ async def test_what_to_do_and_where_it_is_seen_stands_below_each_finding():
     async with explorer((80, 24), "6") as pilot:
         lines = screen_lines(pilot)
         titles = [at for at, line in enumerate(lines) if any(word in line for word in ("high", "medium", "low "))]
+        assert len(titles) == 3
         for title, following in zip(titles, [*titles[1:], len(lines)], strict=True):
             below = "\n".join(lines[title + 1 : following])
             assert " to do " in below
