@@ -181,17 +181,15 @@ def _elsewhere(study: Study, found: pl.DataFrame, host: pl.Series) -> pl.Series:
     start, end = gaps_asked["start_ps"].to_numpy(), gaps_asked["end_ps"].to_numpy()
     sources = study.profile.devices["source"][gaps_asked["device"]]
     threads = study.profile.tracks.with_row_index("track").filter(pl.col("kind").cast(pl.UInt8) == int(TrackKind.HOST))
-    did: list[list[tuple[int, int]]] = [[] for _ in range(gaps_asked.height)]
+    acted, did = np.zeros(asked.len(), np.int64), np.zeros(asked.len(), np.int64)
     for track, source in threads.select("track", "source").iter_rows():
         mine = pl.Series([track], dtype=pl.UInt32).extend_constant(track, gaps_asked.height - 1).set(sources != source, None)
-        for at, row in enumerate(covering(study, mine, start, end)):
-            if row is not None:
-                did[at].append((track, row))
-    texts, names = study.profile.names["text"], study.profile.slices["name"]
-    for at, rows in zip(asked, did, strict=True):
-        if len(rows) == 1:
-            ((track, row),) = rows
-            told[at] = f"{texts[int(names[row])]} (on {study.profile.tracks['thread_name'][track]})"
+        row = covering(study, mine, start, end)
+        acted += row.is_not_null().to_numpy()
+        did = np.where(row.is_not_null(), row.fill_null(0), did)
+    texts, slices = study.profile.names["text"], study.profile.slices
+    for at, row_of in zip(asked.filter(pl.Series(acted == 1)), did[acted == 1].tolist(), strict=True):
+        told[at] = f"{texts[slices['name'][row_of]]} (on {study.profile.tracks['thread_name'][slices['track'][row_of]]})"
     return pl.Series(told, dtype=pl.String)
 
 
@@ -231,7 +229,7 @@ def main_threads(study: Study) -> dict[int, int]:
 def covering(study: Study, track: pl.Series, start: I64, end: I64) -> pl.Series:
     """The innermost slice of each track that covers at least half of [start, end) there; null for none."""
     slices = study.profile.slices
-    begins, ends, parent = study.start_ps, study.start_ps + study.dur_ps, slices["parent"].to_numpy()
+    begins, lengths, parent = study.start_ps, study.dur_ps, slices["parent"].to_numpy()
     tracks = slices["track"].to_numpy()
     known = track.is_not_null().to_numpy()
     thread = track.fill_null(0).to_numpy().astype(np.int64)
@@ -246,7 +244,7 @@ def covering(study: Study, track: pl.Series, start: I64, end: I64) -> pl.Series:
     active = np.flatnonzero(at >= 0)
     while active.size:
         here = at[active]
-        overlap = np.minimum(ends[here], end[active]) - np.maximum(begins[here], start[active])
+        overlap = np.minimum(begins[here] + lengths[here], end[active]) - np.maximum(begins[here], start[active])
         short = 2 * overlap < end[active] - start[active]
         active = active[short]
         above = parent[at[active]]
