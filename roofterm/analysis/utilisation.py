@@ -87,13 +87,18 @@ def _sums(items: pl.DataFrame, group: NDArray[np.int64], count: int) -> list[Wor
     device = items["device"].to_numpy().astype(np.int64)
     most = int(device.max(initial=0)) + 1
     devices = np.bincount(group * most + device, minlength=count * most).reshape(count, most) > 0
-    columns = (
-        devices.sum(axis=1).tolist(), timed(tensor), timed(known), np.bincount(group[known], minlength=count).tolist(),
-        *map(summed, ("flops", "model_flops", "whole_flops")),
-        timed(attention), timed(cached), timed(products), timed(weighed),
-        *map(summed, ("weight_read", "kv_read")),
-    )  # fmt: skip
-    return [WorkSums(*values) for values in zip(*columns, strict=True)]
+    columns = {
+        "devices": devices.sum(axis=1).tolist(),
+        "tensor_ps": timed(tensor),
+        "tensor_known_ps": timed(known),
+        "counted": np.bincount(group[known], minlength=count).tolist(),
+        "attention_ps": timed(attention),
+        "attention_known_ps": timed(cached),
+        "products_ps": timed(products),
+        "products_known_ps": timed(weighed),
+        **{column: summed(column) for column in ("flops", "model_flops", "whole_flops", "weight_read", "kv_read")},
+    }
+    return [WorkSums(**dict(zip(columns, values, strict=True))) for values in zip(*columns.values(), strict=True)]
 
 
 def mfu(work: WorkSums, seconds: float, devices: int, peak_flops: float | None) -> Utilisation:
