@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from roofterm.analysis.slice_table import slice_table
 from roofterm.report.as_json import encode, rows_of
 from roofterm.report.as_trace import trace_json
+from roofterm.report.files import ROWS_AT_ONCE
 
 if TYPE_CHECKING:
     from roofterm.analysis.study import Study
 
 Mask = NDArray[np.bool_]
-ROWS_AT_ONCE = 5_000
 
 
 def _parquet(study: Study, chosen: Mask, file: IO[bytes]) -> None:
